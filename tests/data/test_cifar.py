@@ -79,7 +79,7 @@ def test_the_unpacked_folder_and_the_one_above(tmp_path: Path, version: str, for
         assert dataset_kind(place) == "cifar"
         check(load_dataset(place), version)
         check(load_dataset(f"{place}#train"), version, "train")
-    with pytest.raises(OptionError, match="must be test or train, got 'val'"):
+    with pytest.raises(OptionError, match="unknown part 'val'"):
         load_dataset(f"{folder}#val")
 
 

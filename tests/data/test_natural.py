@@ -106,7 +106,7 @@ def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.M
     shutil.rmtree(root / "17")
     with pytest.raises(ImageFileError, match=r"1,000 class folders, got 999 of them \(first missing: '17'\)"):
         load_dataset(f"imagenetv2:{root}")
-    with pytest.raises(OptionError, match="without a part, got 'x'"):
+    with pytest.raises(OptionError, match="unknown part 'x'"):
         load_dataset(f"imagenetv2:{root}#x")
 
 
@@ -195,7 +195,7 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
         assert found.results[0].accuracy == accuracy
         assert words in found.results[0].labels
     assert list(load_dataset(f"imagenet-d:{root}#texture").ids) == ["texture/banana/c.png"]
-    with pytest.raises(OptionError, match="must be one of background, material, texture, got 'color'"):
+    with pytest.raises(OptionError, match="unknown part 'color'.*background, material, texture"):
         load_dataset(f"imagenet-d:{root}#color")
     paint(root / "texture" / "beside.png", 0)
     (root / "texture" / "banana" / "notes.txt").touch()

@@ -35,7 +35,7 @@ def test_what_is_not_there() -> None:
         load_dataset("mnsit:/somewhere")
     with pytest.raises(OptionError, match=r"must be a path that exists.*got 'somewhere/else'.*ls datasets"):
         load_dataset("somewhere/else")
-    with pytest.raises(OptionError, match="must be a data set"):
+    with pytest.raises(OptionError, match="not a dataset"):
         load_dataset("frost")
     for nothing in ("", "folder:", "#test"):
         with pytest.raises(OptionError, match=f"must be a path that exists.*got '{nothing}'"):
@@ -46,10 +46,10 @@ def test_what_is_not_there() -> None:
     ("files", "has", "nearest"),
     [
         ([], "an empty folder", "folder"),
-        (["a.jpg", "b.png", "notes.txt"], "2 pictures, 1 .txt file", "folder"),
-        (["pixels.npz", "a.csv", "b.csv"], "2 .csv files, 1 .npz file", "npz"),
-        (["x_test.npy"], "1 .npy file", "npy"),
-        (["data_batch_1.bin"], "1 .bin file", "cifar"),
+        (["a.jpg", "b.png", "notes.txt"], "2 × image, 1 × txt", "folder"),
+        (["pixels.npz", "a.csv", "b.csv"], "2 × csv, 1 × npz", "npz"),
+        (["x_test.npy"], "1 × npy", "npy"),
+        (["data_batch_1.bin"], "1 × bin", "cifar"),
     ],
 )
 def test_an_unknown_folder_gets_a_short_list_of_guesses(
@@ -69,7 +69,7 @@ def test_an_unknown_folder_gets_a_short_list_of_guesses(
 
 def test_a_file_of_no_known_kind(tmp_path: Path) -> None:
     (tmp_path / "notes.docx").touch()
-    with pytest.raises(OptionError, match=r"got a file whose name ends in \.docx; nearest are\n  folder: "):
+    with pytest.raises(OptionError, match=r"\.docx, not a dataset of a known kind; nearest are\n  folder: "):
         load_dataset(tmp_path / "notes.docx")
 
 

@@ -126,7 +126,7 @@ def test_names_that_lead_out_of_the_folder_are_refused(tmp_path: Path, cache: Pa
     memory = fsspec.filesystem("memory")
     memory.store[f"/{tmp_path.name}/pets/../../up.png"] = memory.open(f"/{tmp_path.name}/x", "wb")
     memory.pipe_file(f"/{tmp_path.name}/pets/cat/1.png", b"x")
-    with pytest.raises(ImageFileError, match="leads out of the data set"):
+    with pytest.raises(ImageFileError, match="leads out of the dataset"):
         load_dataset(f"memory://{tmp_path.name}/pets")
     assert not list(tmp_path.rglob("up.png"))
 

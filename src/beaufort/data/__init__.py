@@ -38,7 +38,7 @@ from beaufort.data._dataset import Dataset, DatasetIterator, Pixels, Problem, Sa
 from beaufort.data._decoder_processes import start_source
 from beaufort.data._digest import Content, digest_of
 from beaufort.data._files import decode_file
-from beaufort.data._load import dataset_kind, load_dataset, parse_spec
+from beaufort.data._load import DatasetSpec, dataset_kind, load_dataset, parse_spec
 from beaufort.data._reader import Reader, readers
 from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
 from beaufort.data.corruption_sets import StoredSet, check_same_images, is_one_condition, stored_set
@@ -60,6 +60,7 @@ __all__ = [
     "Content",
     "Dataset",
     "DatasetIterator",
+    "DatasetSpec",
     "Decoders",
     "Entry",
     "FrameSets",

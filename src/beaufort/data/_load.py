@@ -1,14 +1,14 @@
-"""From a text to a data set: a name of the catalog, a path or URL, or `kind:path#part`."""
+"""From a text to a dataset: a name of the catalog, a path or URL, or `kind:path#part`."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from beaufort._core.catalog import entries, pull
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
@@ -21,45 +21,66 @@ from beaufort.data._reader import Reader, readers
 from beaufort.data.images import is_image_name
 from beaufort.data.labels import class_names
 
-_TRIED = (
-    "mnist",
-    "cifar",
-    "csv",
-    "imagenet-val",
-    "icons-50",
-    "npz",
-    "npy",
-    "hf",
-    "mnist-c",
-    "cifar10-c",
-    "imagenet-c",
-    "wds",
+_DETECTED = (
+    *("mnist", "cifar", "csv", "imagenet-val", "icons-50", "npz", "npy"),
+    *("hf", "mnist-c", "cifar10-c", "imagenet-c", "wds"),
 )
-"""What has marks of its own, in the order in which it is looked for; a folder of classes has none."""
+"""Kinds with marks of their own, in the order in which they are looked for; a folder of classes has none."""
+_LISTED = "`beaufort ls datasets` lists the names and kinds"
+_MOST_ENTRIES = 1000
+_GUESSES = 3
+_LIKELY_KINDS = {
+    "npz": ("npz",),
+    "npy": ("npy", "cifar10-c"),
+    "tar": ("wds",),
+    "arrow": ("hf",),
+    "bin": ("cifar",),
+    "gz": ("mnist", "cifar"),
+    "zip": ("csv",),
+    "image": ("folder", "csv", "imagenet-val"),
+    "folder": ("folder", "imagenet-c"),
+    "csv": ("csv", "cifar"),
+    "txt": ("imagenet-val", "csv"),
+}
+"""What is likely meant where there are such files; those that say most come first."""
 
 
-def load_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = None) -> Dataset:
-    """Open a data set; nothing is decoded yet.
+class DatasetSpec(NamedTuple):
+    """What a text stands for; `load_dataset` takes it in its place, so that a kind is detected once."""
+
+    text: str
+    kind: str
+    """Name of the reader; '' if the text is a name of the catalog, or nothing that exists."""
+    location: str
+    """On this machine: URLs are copied to the cache."""
+    part: str
+
+
+def load_dataset(
+    spec: str | Path | DatasetSpec, *, strict: bool = False, limit: int | None = None
+) -> Dataset:
+    """Open a dataset; no image is decoded yet.
 
     Args:
         spec: a name of the catalog, as `mnist-test` (fetched if it is not in the cache); a path, whose kind
-            is found out; or `kind:path`; the path may be a URL that fsspec knows, which is copied to the
-            cache first. `#` and a part follow where a data set has parts:
+            is detected; or `kind:path`; the path may be a URL that fsspec knows, which is copied to the
+            cache first. `#` and a part follow where a dataset has parts:
             `mnist:folder#train`, `imagenet-c:root#fog@3`.
-        strict: the first picture that cannot be read is an error.
+        strict: raise an error at the first image that cannot be read.
         limit: the first so many samples only.
     """
+    text = spec.text if isinstance(spec, DatasetSpec) else str(spec)
     try:
-        found = _from_catalog(spec) if isinstance(spec, str) and spec in entries else _from_path(str(spec))
+        found = _from_catalog(text) if text in entries else _from_path(parse_spec(spec))
     except BeaufortError:
         raise
     except OSError as error:  # a folder that may not be read, a name that no file can have
-        raise ImageFileError(f"{str(spec)!r:.200} cannot be opened ({error.strerror or error})") from None
+        raise ImageFileError(f"{text!r:.200} cannot be opened ({error.strerror or error})") from None
     return replace(found, strict=strict).first(limit)
 
 
 def dataset_kind(spec: str | Path) -> str | None:
-    """The kind that `load_dataset` would take a text for; None if it would refuse it.
+    """Return the kind that `load_dataset` takes a text for; None if it cannot be opened.
 
     >>> dataset_kind("mnist-test"), dataset_kind("folder:pets"), dataset_kind("nowhere")
     ('mnist', 'folder', None)
@@ -71,69 +92,72 @@ def dataset_kind(spec: str | Path) -> str | None:
     if colon and kind in readers:
         return kind
     try:
-        found = _find_reader(Path(_here(*_split(text))[0]))
+        found = _find_reader(Path(_locate(text)[0]))
     except (BeaufortError, OSError, ValueError):
         return None
     return found and found.kind
 
 
+def parse_spec(spec: str | Path | DatasetSpec) -> DatasetSpec:
+    """Find out what a text stands for; a URL is copied to this machine."""
+    if isinstance(spec, DatasetSpec):
+        return spec
+    text = str(spec)
+    kind, colon, rest = text.partition(":")
+    known = bool(colon) and kind in readers
+    if not _split(rest if known else text)[0]:  # to Python, the working folder: a variable that was not set
+        raise OptionError(_unknown_name(text))
+    if known:
+        return DatasetSpec(text, kind, *_locate(rest))
+    location, part = _locate(text)
+    if text in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
+        return DatasetSpec(text, "", location, part)
+    found = _find_reader(Path(location))
+    if found is None:
+        raise OptionError(_unknown_kind(Path(location)))
+    return DatasetSpec(text, found.kind, location, part)
+
+
+def dataset_name(kind: str, location: str, part: str = "") -> str:
+    """A name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
+    stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
+    return name or kind
+
+
 def _from_catalog(name: str) -> Dataset:
     entry = entries[name]
     if not entry.opens_as:
-        raise OptionError(f"{name!r} must be a data set, and is another entry of the catalog; {NAMES}")
+        raise OptionError(f"{name!r} is an entry of the catalog, but not a dataset; {_LISTED}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
     found = replace(readers[kind].open(str(folder), part), name=name)
     return replace(found, classes=class_names(entry.label_space)) if entry.label_space else found
 
 
-def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
-    """What a text stands for: the reader, where it is, and the part; no reader if it is a name or nothing."""
-    kind, colon, rest = spec.partition(":")
-    known = bool(colon) and kind in readers
-    if not _split(rest if known else spec)[0]:  # to Python, the working folder: a variable that was not set
-        raise OptionError(unknown_name(spec, _opening()))
-    if known:
-        return readers[kind], *_here(*_split(rest))
-    location, part = _here(*_split(spec))
-    if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
-        return None, location, part
-    found = _find_reader(Path(location))
-    if found is None:
-        raise OptionError(unknown_kind(Path(location)))
-    return found, location, part
-
-
-def _from_path(spec: str) -> Dataset:
-    reader, location, part = parse_spec(spec)
-    if reader is None:
-        raise OptionError(unknown_name(spec, _opening()))
-    opened = travelling(reader.open(location, part), reader.kind, location, part)
-    return replace(opened, name=named(reader, location, part))
-
-
-def named(reader: Reader, location: str, part: str) -> str:
-    """A name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
-    stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
-    return name or reader.kind
+def _from_path(spec: DatasetSpec) -> Dataset:
+    if not spec.kind:
+        raise OptionError(_unknown_name(spec.text))
+    opened = readers[spec.kind].open(spec.location, spec.part)
+    return replace(travelling(opened, *spec[1:]), name=dataset_name(*spec[1:]))
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Where it is, and the part; a path that has a # in its name and exists is a path."""
+    """Location and part; a path that has a # in its name and exists is a path."""
     if _exists(text) or "#" not in text:
         return text, ""
     location, _, part = text.rpartition("#")
     return location, part
 
 
-def _here(location: str, part: str) -> tuple[str, str]:
+def _locate(text: str) -> tuple[str, str]:
     """A location on this machine, and the part."""
+    location, part = _split(text)
     return (str(local_copy(location)) if is_url(location) else location), part
 
 
 def _exists(location: str) -> bool:
-    """Whether there is such a file or folder; a name that the system refuses is none."""
+    """Whether there is such a file or folder; a name that the system rejects is none."""
     try:
         return Path(location).exists()
     except (OSError, ValueError):
@@ -141,85 +165,42 @@ def _exists(location: str) -> bool:
 
 
 def _find_reader(path: Path) -> Reader | None:
-    """The first kind that knows the path, or many tars by one name; None if none does."""
+    """The first kind that recognizes a path, or many tars by one name; None if none does."""
     if "{" in path.name and path.name.endswith(".tar"):
         return readers["wds"]
     if not _exists(str(path)):
         return None
-    order = dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"])
+    order = dict.fromkeys([*_DETECTED, *(kind for kind in readers if kind != "folder"), "folder"])
     return next((readers[kind] for kind in order if readers[kind].detect(path)), None)
 
 
-def _opening() -> list[str]:
-    return [entry.name for entry in entries.values() if entry.opens_as]
+def _unknown_name(text: str) -> str:
+    """The message about a text that is neither a path that exists nor a name."""
+    kind, colon, rest = text.partition(":")
+    near = near_names(text, [entry.name for entry in entries.values() if entry.opens_as])
+    near += [f"{text}:PATH"] if text in readers else []
+    if not near and colon:
+        near = [f"{one}:{rest}" for one in near_names(kind, readers)]
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else _LISTED
+    return f"data must be a path that exists, kind:path or a name, got {text!r:.200}; {hint}"
 
 
-NAMES = "`beaufort ls datasets` lists the names and kinds"
-_MOST_ENTRIES = 1000
-_GUESSES = 3
-_SIGNS = {
-    "npz": ("npz",),
-    "npy": ("npy", "cifar10-c"),
-    "tar": ("wds",),
-    "arrow": ("hf",),
-    "bin": ("cifar",),
-    "gz": ("mnist", "cifar"),
-    "zip": ("csv",),
-    "pictures": ("folder", "csv", "imagenet-val"),
-    "folders": ("folder", "imagenet-c"),
-    "csv": ("csv", "cifar"),
-    "txt": ("imagenet-val", "csv"),
-}
-"""The kinds that are likely meant where such files are; those that say most come first."""
-
-
-def unknown_name(spec: str, names: Sequence[str]) -> str:
-    """The sentence about a text that is neither a path that exists nor a name."""
-    kind = [f"{spec}:PATH"] if spec in readers else []
-    near = near_names(spec, names) + kind or _prefixed(spec)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else NAMES
-    return f"data must be a path that exists, kind:path or a name, got {spec!r:.200}; {hint}"
-
-
-def _prefixed(spec: str) -> list[str]:
-    """`kind:path` for a kind that was mistyped."""
-    kind, colon, rest = spec.partition(":")
-    return [f"{near}:{rest}" for near in near_names(kind, readers)] if colon else []
-
-
-def unknown_kind(path: Path) -> str:
-    """The sentence about a file or folder that is of no known kind: what it has, and what would do."""
-    found = _signs(path)
-    kinds = dict.fromkeys(kind for sign, near in _SIGNS.items() if sign in found for kind in near)
-    guesses = list(kinds)[:_GUESSES] or ["folder", "csv", "npz"]
-    told = "".join(f"\n  {kind}: {readers[kind].looks_like}" for kind in guesses)
-    return f"{path} must be a data set of a known kind, got {_what(path, found)}; nearest are{told}\n{NAMES}"
-
-
-def _signs(path: Path) -> Counter[str]:
-    """How many pictures, folders and files of other endings there are, of the first so many."""
+def _unknown_kind(path: Path) -> str:
+    """The message about a file or folder of no known kind: what it has, and the likely kinds."""
     if path.is_file():
-        return Counter([_sign(path.name, is_folder=False)])
-    with os.scandir(path) as entries:
-        return Counter(
-            _sign(entry.name, is_folder=entry.is_dir()) for entry in islice(entries, _MOST_ENTRIES)
-        )
+        content = f"a file that ends in {encodable(path.suffix)}" if path.suffix else "a file"
+        found = Counter([_file_type(path.name)])
+    else:
+        with os.scandir(path) as scan:
+            some = islice(scan, _MOST_ENTRIES)
+            found = Counter("folder" if entry.is_dir() else _file_type(entry.name) for entry in some)
+        listed = ", ".join(f"{count} × {encodable(kind):.20}" for kind, count in found.most_common(3))
+        content = f"a folder with {listed}" if listed else "an empty folder"
+    kinds = dict.fromkeys(kind for sign, near in _LIKELY_KINDS.items() if sign in found for kind in near)
+    likely = list(kinds)[:_GUESSES] or ["folder", "csv", "npz"]
+    shown = "".join(f"\n  {kind}: {readers[kind].looks_like}" for kind in likely)
+    return f"{path} is {content}, not a dataset of a known kind; nearest are{shown}\n{_LISTED}"
 
 
-def _sign(name: str, *, is_folder: bool) -> str:
-    if is_folder:
-        return "folders"
-    return "pictures" if is_image_name(name) else Path(name).suffix.lower().lstrip(".") or "files"
-
-
-def _what(path: Path, found: Counter[str]) -> str:
-    if path.is_file():
-        return f"a file whose name ends in {encodable(path.suffix)}" if path.suffix else "a file"
-    parts = [_counted(sign, count) for sign, count in found.most_common(3)]
-    return f"a folder with {', '.join(parts)}" if parts else "an empty folder"
-
-
-def _counted(sign: str, count: int) -> str:
-    plain = sign in ("pictures", "folders", "files")
-    many = sign if plain else f".{encodable(sign):.20} files"
-    return f"{count} {many if count > 1 else many.removesuffix('s')}"
+def _file_type(name: str) -> str:
+    return "image" if is_image_name(name) else Path(name).suffix.lower().lstrip(".") or "file"

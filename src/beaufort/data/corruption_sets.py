@@ -1,6 +1,6 @@
-"""The published C-sets as they come: ImageNet-C's tree, CIFAR-10-C's and MNIST-C's arrays.
+"""Published sets of corrupted images: ImageNet-C's tree, CIFAR-10-C's and MNIST-C's arrays.
 
-A picture has the id that its clean original has, so that results can be paired.
+An image has the id of its clean original, so that results can be paired.
 """
 
 from __future__ import annotations
@@ -15,29 +15,46 @@ import numpy as np
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._copies import travelling
 from beaufort.data._dataset import Dataset, numbered
-from beaufort.data._load import named, parse_spec
-from beaufort.data._reader import corruption_and_severity, reader, readers
+from beaufort.data._load import DatasetSpec, dataset_name, parse_spec
+from beaufort.data._reader import reader, readers
 from beaufort.data._rows import RowIds, Rows
 from beaufort.data.folder import open_class_folders
 from beaufort.data.labels import class_names
 from beaufort.data.numpy_files import pixels_in, stored_in
 
-CIFAR10_CLASSES = class_names("cifar-10")
-_CIFAR = (CIFAR10_CLASSES, class_names("cifar-100"))
+_CIFAR = (class_names("cifar-10"), class_names("cifar-100"))
 _SEVERITIES = 5
 _MAGNITUDE = re.compile(r"\d+\.\d\d")
+_KINDS = (
+    *("cifar10-c", "cifar10-c-bar", "cifar100-c", "imagenet-c", "imagenet-c-bar"),
+    *("mnist-c", "tiny-imagenet-c"),
+)
+_CLEAN = "identity"
+"""What MNIST-C calls its clean digits."""
+
+
+def _corruption_and_severity(kind: str, location: str, part: str) -> tuple[str, int]:
+    """The cell that a part stands for, as `fog@3`."""
+    match = re.fullmatch(r"(\w+)@([1-5])", part)
+    if match is None:
+        raise OptionError(
+            f"a part of {location} must be a corruption and a severity from 1 to 5, as '#fog@3', got "
+            f"{part!r}; `--suite {kind} --data {kind}:{location}` evaluates all of it"
+        )
+    return match[1], int(match[2])
 
 
 @reader(
     "imagenet-c",
     "folders corruption/severity/class with pictures",
     lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
+    parts=None,
 )
-@reader("tiny-imagenet-c", "the same", lambda path: False)  # noqa: ARG005
-@reader("imagenet-c-bar", "the same, or with magnitudes for severities", lambda path: False)  # noqa: ARG005
+@reader("tiny-imagenet-c", "the same", parts=None)
+@reader("imagenet-c-bar", "the same, or with magnitudes for severities", parts=None)
 def open_imagenet_c(location: str, part: str) -> Dataset:
     """One corruption at one severity; ids are `class/file`."""
-    name, severity = corruption_and_severity("imagenet-c", location, part)
+    name, severity = _corruption_and_severity("imagenet-c", location, part)
     cell = _cell(Path(location), name, severity)
     if not cell.is_dir():
         raise OptionError(
@@ -50,24 +67,23 @@ def open_imagenet_c(location: str, part: str) -> Dataset:
     "cifar10-c",
     "a folder with labels.npy and fog.npy and so on",
     lambda path: (path / "labels.npy").is_file() and not (path / "images.npy").is_file(),
+    parts=None,
 )
-@reader("cifar100-c", "the same", lambda path: False)  # noqa: ARG005
-@reader("cifar10-c-bar", "the same", lambda path: False)  # noqa: ARG005
+@reader("cifar100-c", "the same", parts=None)
+@reader("cifar10-c-bar", "the same", parts=None)
 def open_cifar10_c(location: str, part: str) -> Dataset:
     """One corruption at one severity: a fifth of its array. CIFAR-100-C has the same layout."""
-    name, severity = corruption_and_severity("cifar10-c", location, part)
+    name, severity = _corruption_and_severity("cifar10-c", location, part)
     root = Path(location)
-    if not (root / f"{name}.npy").is_file():
+    file = root / f"{name}.npy"
+    if not file.is_file():
         there = ", ".join(sorted(path.stem for path in root.glob("*.npy")))
-        raise OptionError(f"{root / name}.npy does not exist; {location} has {there or 'no arrays'}")
-    pixels, count = pixels_in(stored_in(root / f"{name}.npy"))
+        raise OptionError(f"{file} does not exist; {location} has {there or 'no arrays'}")
+    pixels, count = pixels_in(stored_in(file))
     labels = stored_in(root / "labels.npy").labels(count)
-    if count % _SEVERITIES:
-        raise ImageFileError(
-            f"{root / name}.npy must have the same number of pictures for each of five severities, got "
-            f"{count}"
-        )
-    size = count // _SEVERITIES
+    size, rest = divmod(count, _SEVERITIES)
+    if rest:
+        raise ImageFileError(f"{file} must have as many images for each of five severities, got {count}")
     start = (severity - 1) * size
     assert isinstance(pixels, Rows)
     classes = next((some for some in _CIFAR if labels.max() < len(some)), None)
@@ -84,6 +100,7 @@ def open_cifar10_c(location: str, part: str) -> Dataset:
     "mnist-c",
     "folders with test_images.npy and test_labels.npy, one a corruption",
     lambda path: any((path / sub / "test_images.npy").is_file() for sub in _folders(path)),
+    parts=None,
 )
 def open_mnist_c(location: str, part: str) -> Dataset:
     """One corruption, of the test set unless `#fog/train` asks for the other."""
@@ -123,19 +140,6 @@ def _folders(path: Path) -> list[str]:
     return sorted(sub.name for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))
 
 
-_KINDS = (
-    "cifar10-c",
-    "cifar10-c-bar",
-    "cifar100-c",
-    "imagenet-c",
-    "imagenet-c-bar",
-    "mnist-c",
-    "tiny-imagenet-c",
-)
-_CLEAN = "identity"
-"""What MNIST-C calls its clean digits."""
-
-
 @dataclass(frozen=True)
 class StoredSet:
     """A C-set in its published layout."""
@@ -159,18 +163,18 @@ class StoredSet:
         return self.open(_CLEAN, None)
 
 
-def stored_set(spec: str, *, strict: bool = False) -> StoredSet | None:
-    """The C-set that a text stands for, as a whole; None if it stands for something else."""
-    reader, location, part = parse_spec(spec)
-    if reader is None or reader.kind not in _KINDS or part:
+def stored_set(spec: str | DatasetSpec, *, strict: bool = False) -> StoredSet | None:
+    """Return the whole C-set that a text stands for; None if it stands for something else."""
+    found = parse_spec(spec)
+    if found.kind not in _KINDS or found.part:
         return None
-    return StoredSet(named(reader, location, ""), reader.kind, location, strict)
+    return StoredSet(dataset_name(found.kind, found.location), found.kind, found.location, strict)
 
 
-def is_one_condition(spec: str) -> bool:
+def is_one_condition(spec: str | DatasetSpec) -> bool:
     """Whether a text stands for one condition of a C-set."""
-    reader, _, part = parse_spec(spec)
-    return reader is not None and reader.kind in _KINDS and bool(part)
+    found = parse_spec(spec)
+    return found.kind in _KINDS and bool(found.part)
 
 
 def check_same_images(sets: Iterator[tuple[str, Dataset]]) -> list[Dataset]:

@@ -30,8 +30,6 @@ def _detect(path: Path) -> bool:
 @reader("folder", "a folder of folders with pictures, one a class", _detect)
 def open_folder(location: str, part: str) -> Dataset:
     """Labels are the places of the class folders in their sorted order; empty ones count."""
-    if part:
-        raise OptionError(f"a folder of classes has no parts, got {part!r} after {location}")
     return open_class_folders(Path(location), Path(location).name)
 
 

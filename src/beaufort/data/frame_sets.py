@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
 from beaufort.data._reader import check_inside, reader
 from beaufort.data.labels import LabelSets, label_maps
 
-_ANCHORS = "anchors"
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")
 
 
@@ -80,8 +79,6 @@ def read_frame_sets(path: str | Path) -> FrameSets:
 
 
 def _open(location: str, part: str, kind: str) -> Dataset:
-    if part not in ("", _ANCHORS):
-        raise OptionError(f"the part of {kind} must be {_ANCHORS!r} or nothing, got {part!r}")
     root = Path(location)
     sets = read_frame_sets(root)
     frames = tuple(sorted(sets.neighbours)) if part else sets.frames
@@ -160,19 +157,19 @@ def _detect(path: Path) -> bool:
     return any((path / place / "pmsets.json").is_file() for place in ("", "metadata", "misc"))
 
 
-@reader("frame-sets", "frames with pmsets.json and labels.json", _detect)
+@reader("frame-sets", "frames with pmsets.json and labels.json", _detect, parts=("anchors",))
 def open_frames(location: str, part: str) -> Dataset:
     """Frame sets of one's own: all frames, or `#anchors`; labels are names of classes."""
     return _open(location, part, "frame-sets")
 
 
-@reader("vid-robust", "the same, with numbers of 30 classes", lambda path: False)  # noqa: ARG005
+@reader("vid-robust", "the same, with numbers of 30 classes", parts=("anchors",))
 def open_vid_robust(location: str, part: str) -> Dataset:
     """ImageNet-Vid-Robust: a frame is judged by its own labels."""
     return _open(location, part, "vid-robust")
 
 
-@reader("ytbb-robust", "the same, with numbers of 24 classes", lambda path: False)  # noqa: ARG005
+@reader("ytbb-robust", "the same, with numbers of 24 classes", parts=("anchors",))
 def open_ytbb_robust(location: str, part: str) -> Dataset:
     """YTBB-Robust: a frame is judged by the labels of its anchor."""
     return _open(location, part, "ytbb-robust")

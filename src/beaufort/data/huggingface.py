@@ -62,7 +62,7 @@ def _detect(path: Path) -> bool:
     return any((path / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
-@reader("hf", "a folder that `save_to_disk` of Hugging Face datasets wrote", _detect)
+@reader("hf", "a folder that `save_to_disk` of Hugging Face datasets wrote", _detect, parts=None)
 def open_huggingface(location: str, part: str) -> Dataset:
     """One split, `test` if none is named; ids are `test/0` and so on."""
     split, package = part or "test", _package()

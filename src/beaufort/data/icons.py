@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset
 from beaufort.data._digest import Content
 from beaufort.data._files import MOST_BYTES, Files, Member, Members, decode, tar_members, zip_members
@@ -49,8 +49,6 @@ def _is_root(path: Path) -> bool:
 @reader(ICONS, f"its 50 class folders, a zip or tar of them, or an .npz file with {sorted(_KEYS)}", _detect)
 def open_icons(location: str, part: str) -> Dataset:
     """Every icon at its stored size, sorted by its path, with the columns style, version and subtype."""
-    if part:
-        raise OptionError(f"{ICONS} must be given without a part, got {part!r}; protocols choose icons")
     path = Path(location)
     if path.is_dir() and (path / _ARRAYS).is_file():
         path = path / _ARRAYS

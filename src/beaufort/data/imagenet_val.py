@@ -45,6 +45,7 @@ def _detect(path: Path) -> bool:
     "a folder with ILSVRC2012_val_00000001.JPEG and so on, and ILSVRC2012_validation_ground_truth.txt or "
     "LOC_val_solution.csv in it or beside it",
     _detect,
+    parts=None,
 )
 def open_imagenet_val(location: str, part: str) -> Dataset:
     """Every picture that is there; a part names the list where it lies elsewhere, `folder#lists/val.txt`."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._files import MOST_BYTES, Absent, Member, Members, OnDisk, ZipMember, zip_members
 from beaufort.data._reader import check_inside, reader
@@ -43,8 +43,6 @@ def _detect(path: Path) -> bool:
 @reader("csv", f"a folder or zip with {_LIST}, or a .csv file with pictures beside it", _detect)
 def open_csv(location: str, part: str) -> Dataset:
     """Pictures in the order of the list; ids are the names in its column `file`, other columns are kept."""
-    if part:
-        raise OptionError(f"a list of labels has no parts, got {part!r} after {location}")
     path = Path(location)
     if path.suffix.lower() == ".zip" and path.is_file():
         inside = zip_members(path)

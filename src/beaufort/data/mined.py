@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset, Problem
 from beaufort.data._files import Files
@@ -30,11 +30,14 @@ def _detect(path: Path) -> bool:
     return (path / SET_FILE).is_file() and (path / MANIFEST).is_file()
 
 
-@reader("mined", f"a folder with {SET_FILE} and {MANIFEST}, as `beaufort mine export` writes it", _detect)
+@reader(
+    "mined",
+    f"a folder with {SET_FILE} and {MANIFEST}, as `beaufort mine export` writes it",
+    _detect,
+    parts=KIND_FOLDERS,
+)
 def open_mined(location: str, part: str) -> Dataset:
     """All images, or those of one kind of nuisance: `#texture`."""
-    if part and part not in KIND_FOLDERS:
-        raise OptionError(f"the part of a mined set must be one of {', '.join(KIND_FOLDERS)}, got {part!r}")
     root = Path(location)
     if not root.is_dir():
         raise ImageFileError(f"a mined set must be a folder, got {location}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset, Pixels, numbered
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds, Rows, validate_image_shape, validate_labels
@@ -34,12 +34,15 @@ def _detect(path: Path) -> bool:
     return any(_find(path, split, _IMAGES) for split in _PREFIX)
 
 
-@reader("mnist", "a folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not", _detect)
+@reader(
+    "mnist",
+    "a folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not",
+    _detect,
+    parts=("test", "train"),
+)
 def open_mnist(location: str, part: str) -> Dataset:
     """One split, `test` if none is named; ids are `test/0` and so on."""
     split, folder = part or "test", Path(location)
-    if split not in _PREFIX:
-        raise OptionError(f"the split of {location} must be test or train, got {split!r}")
     images, labels = (_find(folder, split, name) for name in (_IMAGES, _LABELS))
     if images is None or labels is None:
         missing = _IMAGES if images is None else _LABELS

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset, Pixels, Problem
 from beaufort.data._digest import Content
 from beaufort.data._files import Files
@@ -27,18 +27,11 @@ _EACH = 10
 """Images of a class in each variant of ImageNetV2."""
 _FRAME = 2
 """Pixels of the red frame around pictures of ObjectNet."""
-IMAGENET_D_PARTS = KIND_FOLDERS
 
 
-def _never(path: Path) -> bool:
-    """Class folders look alike: which data set they are must be said."""
-    return False
-
-
-@reader("imagenetv2", "folders 0 to 999 with ten pictures each", _never)
+@reader("imagenetv2", "folders 0 to 999 with ten pictures each")
 def open_imagenet_v2(location: str, part: str) -> Dataset:
     """One variant. Folders are numbers of classes, and not in the order in which their names are sorted."""
-    _check_no_part("imagenetv2", part)
     found = open_class_folders(Path(location), Path(location).name)
     _check_folders("imagenetv2", found.classes, tuple(map(str, range(1000))))
     labels = np.array([int(name) for name in found.classes], np.int64)[found.labels]
@@ -55,9 +48,8 @@ def open_imagenet_v2(location: str, part: str) -> Dataset:
 def _wnid_reader(kind: str, looks_like: str) -> None:
     """Register a data set that has a folder for each of some classes of ImageNet, called by WordNet id."""
 
-    @reader(kind, looks_like, _never)
+    @reader(kind, looks_like)
     def open_wnids(location: str, part: str) -> Dataset:
-        _check_no_part(kind, part)
         found = open_class_folders(Path(location), Path(location).name)
         wanted = label_maps[kind].classes if kind in label_maps else class_ids(_IMAGENET)
         _check_folders(kind, found.classes, wanted)
@@ -70,10 +62,9 @@ _wnid_reader("imagenet-sketch", "1,000 folders, called by WordNet id")
 _wnid_reader("stylized-imagenet", "1,000 folders, called by WordNet id")
 
 
-@reader("objectnet", "the folder images with 313 folders", _never)
+@reader("objectnet", "the folder images with 313 folders")
 def open_objectnet(location: str, part: str) -> Dataset:
     """The 113 classes that ImageNet has, without the red frame; images of the others are left out."""
-    _check_no_part("objectnet", part)
     root = Path(location)
     root = root / "images" if (root / "images").is_dir() else root
     every = open_class_folders(root, root.name)
@@ -88,35 +79,27 @@ def open_objectnet(location: str, part: str) -> Dataset:
     return replace(found, pixels=_Cropped(found.pixels, _FRAME))
 
 
-@reader("imagenet-d", "folders background, material and texture, with a folder for each category", _never)
+@reader(
+    "imagenet-d",
+    "folders background, material and texture, with a folder for each category",
+    parts=KIND_FOLDERS,
+)
 def open_imagenet_d(location: str, part: str) -> Dataset:
     """All three subsets together, or one of them: `#texture`."""
-    if part and part not in IMAGENET_D_PARTS:
-        raise OptionError(
-            f"the part of imagenet-d must be one of {', '.join(IMAGENET_D_PARTS)}, got {part!r}"
-        )
-    root, subsets = Path(location), (part,) if part else IMAGENET_D_PARTS
+    root, subsets = Path(location), (part,) if part else KIND_FOLDERS
     if absent := [subset for subset in subsets if not (root / subset).is_dir()]:
         raise ImageFileError(f"imagenet-d must have a folder {absent[0]!r}, got none in {location}")
     return open_kinds(root, subsets, label_maps["imagenet-d"].classes)
 
 
-def _check_no_part(kind: str, part: str) -> None:
-    if part:
-        raise OptionError(f"{kind} must be given without a part, got {part!r}")
-
-
 def _check_folders(kind: str, found: Sequence[str], wanted: Sequence[str]) -> None:
     """Exactly the class folders that the published set has."""
-    there, asked = set(found), set(wanted)
-    lost = [name for name in wanted if name not in there]
-    other = [name for name in found if name not in asked]
-    if lost:
+    if lost := [name for name in wanted if name not in set(found)]:
         raise ImageFileError(
             f"{kind} must have {len(wanted):,} class folders, got {len(wanted) - len(lost):,} of them (first "
             f"missing: {lost[0]!r}); the download may be incomplete"
         )
-    if other:
+    if other := [name for name in found if name not in set(wanted)]:
         raise ImageFileError(
             f"{kind} must have its {len(wanted):,} class folders alone, got {other[0]!r}, too"
         )

@@ -184,6 +184,7 @@ def _class_names(name: str, classes: Iterable[str]) -> tuple[str, ...]:
     "npy",
     "a folder with images.npy and labels.npy, or one .npy file with the other beside it",
     lambda path: path.suffix == ".npy" or (path / "images.npy").is_file(),
+    parts=None,
 )
 def open_npy(location: str, part: str) -> Dataset:
     """Rows in their order; with a part, as in `#train`, the files are train_images.npy and so on."""
@@ -196,7 +197,10 @@ def open_npy(location: str, part: str) -> Dataset:
 
 
 @reader(
-    "npz", "an .npz file with the arrays images and labels, or x and y", lambda path: path.suffix == ".npz"
+    "npz",
+    "an .npz file with the arrays images and labels, or x and y",
+    lambda path: path.suffix == ".npz",
+    parts=None,
 )
 def open_npz(location: str, part: str) -> Dataset:
     """Rows in their order; with a part, as in `#train`, the arrays are train_images or x_train and so on."""

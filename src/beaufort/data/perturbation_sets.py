@@ -20,7 +20,7 @@ from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
 from beaufort.data._files import OnDisk
-from beaufort.data._load import named, parse_spec
+from beaufort.data._load import DatasetSpec, dataset_name, parse_spec
 from beaufort.data._reader import reader
 from beaufort.data._rows import RowIds, Rows, validate_image_shape
 from beaufort.data.images import MAX_PIXELS
@@ -58,22 +58,22 @@ class StoredSequences:
         return replace(found, name=self.name, strict=self.strict)
 
 
-def stored_sequences(spec: str, *, strict: bool = False) -> StoredSequences | None:
-    """The P-set that a text stands for, as a whole; None if it stands for something else."""
-    found, location, part = parse_spec(spec)
-    if found is None or found.kind not in _KINDS or part:
+def stored_sequences(spec: str | DatasetSpec, *, strict: bool = False) -> StoredSequences | None:
+    """Return the whole P-set that a text stands for; None if it stands for something else."""
+    found = parse_spec(spec)
+    if found.kind not in _KINDS or found.part:
         return None
-    return StoredSequences(named(found, location, ""), found.kind, location, strict)
+    return StoredSequences(dataset_name(found.kind, found.location), found.kind, found.location, strict)
 
 
-@reader("cifar10-p", "a folder with rotate.npy and so on, (n, frames, 32, 32, 3)", lambda path: False)  # noqa: ARG005
+@reader("cifar10-p", "a folder with rotate.npy and so on, (n, frames, 32, 32, 3)", parts=None)
 def open_cifar10_p(location: str, part: str) -> Dataset:
     """One sequence, as strips; labels are those of `labels.npy`."""
     return _arrays(location, _sequence(location, part), None, None)
 
 
-@reader("imagenet-p", "folders sequence/class with videos", lambda path: False)  # noqa: ARG005
-@reader("tiny-imagenet-p", "the same", lambda path: False)  # noqa: ARG005
+@reader("imagenet-p", "folders sequence/class with videos", parts=None)
+@reader("tiny-imagenet-p", "the same", parts=None)
 def open_imagenet_p(location: str, part: str) -> Dataset:
     """One sequence, as strips; ids are `class/file`."""
     return _videos(location, _sequence(location, part), None)

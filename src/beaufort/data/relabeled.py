@@ -27,12 +27,7 @@ from beaufort.data.labels import (
 _COARSE, _IMAGENET_25 = "cifar-100-coarse", "imagenet-25"
 
 
-def _never(path: Path) -> bool:
-    """Which classes are meant must be said."""
-    return False
-
-
-@reader(_COARSE, "CIFAR-100 as downloaded, labeled with its 20 broad classes", _never)
+@reader(_COARSE, "CIFAR-100 as downloaded, labeled with its 20 broad classes", parts=("test", "train"))
 def open_coarse_cifar(location: str, part: str) -> Dataset:
     """One split of CIFAR-100, `test` if none is named, with its 100 classes as the column `subtype`."""
     found = open_cifar(location, part)
@@ -42,14 +37,12 @@ def open_coarse_cifar(location: str, part: str) -> Dataset:
     return _broad(found, broad, _COARSE)
 
 
-@reader(_IMAGENET_25, "folders of ImageNet, called by WordNet id, labeled with 25 broad classes", _never)
+@reader(_IMAGENET_25, "folders of ImageNet, called by WordNet id, labeled with 25 broad classes")
 def open_imagenet_25(location: str, part: str) -> Dataset:
     """Pictures of the 5,559 synsets of 25 broad classes; columns are `subtype`, an id, and `part`.
 
     Other folders are left out. `part` is `seen` for classes of ImageNet-1k and `unseen` for others.
     """
-    if part:
-        raise OptionError(f"{_IMAGENET_25} must be given without a part, got {part!r}")
     every = open_class_folders(Path(location), Path(location).name)
     broad = {
         id: place for place, one in enumerate(superclasses(_IMAGENET_25)) for id in one.members + one.others

@@ -28,8 +28,6 @@ def _detect(path: Path) -> bool:
 @reader("wds", "a .tar, or a folder of them, with pairs of a picture and a .cls file", _detect)
 def open_shards(location: str, part: str) -> Dataset:
     """Samples in the order of the shards; ids are `shard.tar/key`."""
-    if part:
-        raise OptionError(f"shards have no parts, got {part!r} after {location}")
     shards = sorted(Path(location).glob("*.tar")) if Path(location).is_dir() else expand(location)
     if absent := [shard for shard in shards if not shard.is_file()]:
         raise OptionError(f"{absent[0]} does not exist ({len(absent)} of {len(shards)} shards are missing)")

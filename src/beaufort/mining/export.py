@@ -252,7 +252,7 @@ def open_set(location: str) -> MinedSet:
         location: as `load_dataset` takes it.
     """
     data = load_dataset(location)
-    folder = Path(parse_spec(location)[1])  # of a part of a set, too: it was chosen by the same models
+    folder = Path(parse_spec(location).location)  # of a part of a set, too: it was chosen by the same models
     known = _read_metadata(folder / METADATA) if (folder / METADATA).is_file() else {}
     images = tuple(known[one][0] if one in known else SetImage(_kind(one), "") for one in data.ids)
     surrogates = dict.fromkeys(name for _, names in known.values() for name in names)

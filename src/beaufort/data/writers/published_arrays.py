@@ -129,9 +129,9 @@ def _check_mnist_names(names: Sequence[str]) -> None:
 
 def _check_apart(request: Request) -> None:
     """Refuse an output in the folder of the source that would be a part of that data set from then on."""
-    reader, place, _ = parse_spec(request.source)
-    if Path(place).is_dir():
-        check_apart(Path(place), request.output, deep=reader is None or reader.kind not in _SHALLOW)
+    found = parse_spec(request.source)
+    if Path(found.location).is_dir():
+        check_apart(Path(found.location), request.output, deep=found.kind not in _SHALLOW)
 
 
 def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
