@@ -138,8 +138,8 @@ def test_arrays_hold_cifar_too(tmp_path: Path) -> None:
     ("name", "content", "told"),
     [
         ("test_batch.bin", b"x" * 3072, "3073 bytes a picture, got 3072"),
-        ("test_batch.bin", b"\x0b" * 3073, "from 0 to 9, got 11 to 11"),
-        ("test.bin", b"\x64" * 3074, "from 0 to 99, got 100 to 100"),
+        ("test_batch.bin", b"\x0b" * 3073, "from 0 to 9, .*got 11 to 11"),
+        ("test.bin", b"\x64" * 3074, "from 0 to 99, .*got 100 to 100"),
         ("test_batch", pickle.dumps({"labels": [1], "data": b"short"}), "got 5 bytes for 1 labels"),
         ("test_batch", pickle.dumps({"labels": ["cat"], "data": bytes(3072)}), "bytes for 0 labels"),
         ("test_batch", pickle.dumps({"labels": [1 << 80], "data": bytes(3072)}), "whole numbers"),
@@ -192,7 +192,7 @@ def test_files_of_rows(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[1].image, images[first + 1])
     assert len(load_dataset(str(tmp_path))) == 3
     (tmp_path / "test_lables.json").write_text("[1, 2]")
-    with pytest.raises(ImageFileError, match="must list 3 whole numbers, one a picture, got 2"):
+    with pytest.raises(ImageFileError, match="list of 3 integers"):
         load_dataset(str(tmp_path))
     (tmp_path / "test_lables.json").write_text("[1, 2")
     with pytest.raises(ImageFileError, match="cannot be read as a list of labels"):

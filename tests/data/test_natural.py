@@ -168,7 +168,7 @@ def test_objectnet_without_frame_and_other_classes(tmp_path: Path) -> None:
     assert [problem.id for problem in data.problems] == ["beside.png"]
     assert [problem.id for problem in data.left_out] == ["banana/notes.txt"]
     shutil.rmtree(root / "images" / "banana")
-    with pytest.raises(ImageFileError, match=r"got none for 1 \(first: 'banana'\)"):
+    with pytest.raises(ImageFileError, match=r"got 112 of them \(first missing: 'banana'\)"):
         load_dataset(f"objectnet:{root}")
 
 
@@ -195,7 +195,7 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
         assert found.results[0].accuracy == accuracy
         assert words in found.results[0].labels
     assert list(load_dataset(f"imagenet-d:{root}#texture").ids) == ["texture/banana/c.png"]
-    with pytest.raises(OptionError, match="unknown part 'color'.*background, material, texture"):
+    with pytest.raises(OptionError, match="unknown part 'color'"):
         load_dataset(f"imagenet-d:{root}#color")
     paint(root / "texture" / "beside.png", 0)
     (root / "texture" / "banana" / "notes.txt").touch()
@@ -206,7 +206,7 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match=r"notes\.txt"):
         load_dataset(f"imagenet-d:{root}", strict=True)
     paint(root / "texture" / "unicorn" / "c.png", 1)
-    with pytest.raises(ImageFileError, match="its 113 categories, got 'unicorn' in texture"):
+    with pytest.raises(ImageFileError, match="113 categories of its set, got 'unicorn'"):
         load_dataset(f"imagenet-d:{root}")
     shutil.rmtree(root / "material")
     with pytest.raises(ImageFileError, match="must have a folder 'material'"):

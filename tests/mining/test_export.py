@@ -182,7 +182,7 @@ def test_both_layouts_hold_the_same_images(
     assert "Nobody: the images were not reviewed" in (tmp_path / "a" / "DATASHEET.md").read_text()
     texture = load_dataset(f"mined:{tmp_path / 'a'}#texture")
     assert set(texture.ids) == {one for one in first.ids if one.startswith("texture/")}
-    with pytest.raises(OptionError, match="one of background, material, texture, got 'weather'"):
+    with pytest.raises(OptionError, match="unknown part 'weather'"):
         load_dataset(f"mined:{tmp_path / 'a'}#weather")
     with pytest.raises(UnknownNameError, match="'zip'"):
         export_set(tmp_path / "c", images, chosen, layout="zip")

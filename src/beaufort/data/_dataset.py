@@ -148,6 +148,18 @@ class Dataset:
             spread=False,
         )
 
+    def relabeled(self, classes: Sequence[str], label_of: Mapping[str, int] | None = None) -> Dataset:
+        """The samples whose class has a label among other classes, with that label.
+
+        Args:
+            classes: the other classes, in the order of their labels.
+            label_of: the label of each class of this dataset that has one; by equal names if None.
+        """
+        wanted = label_of or {name: label for label, name in enumerate(classes)}
+        labels = np.array([wanted.get(name, -1) for name in self.classes], np.int64)[self.labels]
+        kept = np.flatnonzero(labels >= 0).astype(np.int64)
+        return replace(self.at(kept), classes=tuple(classes), labels=labels[kept], by_name=True)
+
     def shuffled(self, seed: int) -> Dataset:
         """The same samples in a random order, so that the first few are a fair sample of all.
 

@@ -5,11 +5,12 @@ Nothing is unpacked to the disk and no file stays open, so a data set can go to 
 
 from __future__ import annotations
 
+import io
 import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -22,7 +23,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
 from beaufort.data._dataset import Problem
 from beaufort.data._digest import Content, chunks_of
-from beaufort.data.images import decode_image, flatten, read_image
+from beaufort.data.images import decode_image, flatten, read_image, read_packed
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ENCRYPTED = 0x1
@@ -208,6 +209,22 @@ def tar_members(path: Path, problems: list[Problem]) -> Iterator[tuple[str, TarM
     except Exception as error:  # the module raises what it meets in damaged bytes
         hint = "; random access needs a tar that is not compressed" if path.suffix != ".tar" else ""
         problems.append(Problem(path.name, f"the tar is damaged or cut short ({error}){hint}"))
+
+
+def tar_contents(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """The wanted files of a tar, gzipped or not, in memory, which `read_packed` bounds."""
+    content, found, before = read_packed(path), {}, -1
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+            for info in archive:
+                if info.size < 0 or info.offset <= before:  # where the module itself would go round for ever
+                    raise tarfile.ReadError("a header announces a file of a size below zero")
+                before = info.offset
+                if info.isreg() and wanted(info.name):
+                    found[info.name] = bytes(content[info.offset_data : info.offset_data + info.size])
+    except Exception as error:  # the module raises what it meets in damaged bytes
+        raise ImageFileError(f"{path} cannot be read as an archive ({error!s:.80})") from None
+    return found
 
 
 class _Headers:

@@ -6,13 +6,11 @@ Both are published as binary batches and as pickles, which are read without unpi
 from __future__ import annotations
 
 import csv
-import io
 import json
-import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +20,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.pickles import PickleError, bytes_in, read_pickle
 from beaufort.data._catalog_entries import CIFAR10_FILES
 from beaufort.data._dataset import Dataset
+from beaufort.data._files import tar_contents
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds
 from beaufort.data.images import read_image, read_packed
@@ -72,9 +71,8 @@ class _Batch(NamedTuple):
     binary: bool
 
 
-class _Labeled(NamedTuple):
-    images: Bytes
-    labels: NDArray[np.int64]
+_Labeled: TypeAlias = tuple[Bytes, NDArray[np.int64]]
+"""Images `(n, 32, 32, 3)` and their labels."""
 
 
 def _detect(path: Path) -> bool:
@@ -98,22 +96,16 @@ def open_cifar(location: str, part: str) -> Dataset:
     split = part or (_split_of(path) if path.is_file() else None) or "test"
     grid = _grid_of(path) if not part else None
     if rows := _row_files(path, split):
-        version, found, grid = _VERSIONS[0], _Labeled(*_read_rows(rows)), rows[0]
+        version, (images, labels), grid = _VERSIONS[0], _read_rows(rows), rows[0]
     elif grid is not None:
-        found = _tiles(grid, path / _LABELS)
-        version = _VERSIONS[int(found.labels.max()) > 9]
+        images, labels = _tiles(grid, path / _LABELS)
+        version = _VERSIONS[int(labels.max()) > 9]
     else:
         version, batches = _batches(path, split)
         read = [_records(batch, version) if batch.binary else _arrays(batch, version) for batch in batches]
-        found = _Labeled(*(np.concatenate(both) for both in zip(*read, strict=True)))
-    classes = class_names(version.space)
-    if not 0 <= found.labels.min() <= found.labels.max() < len(classes):
-        raise ImageFileError(
-            f"labels of {version.space} must be from 0 to {len(classes) - 1}, got "
-            f"{found.labels.min()} to {found.labels.max()} in {location}"
-        )
-    pixels = InMemory(found.images, path if path.is_file() else grid)
-    return Dataset(version.space, classes, RowIds(split, len(found.labels)), found.labels, pixels)
+        images, labels = (np.concatenate(both) for both in zip(*read, strict=True))
+    pixels = InMemory(images, path if path.is_file() else grid)
+    return Dataset(version.space, class_names(version.space), RowIds(split, len(labels)), labels, pixels)
 
 
 def _split_of(file: Path) -> str | None:
@@ -142,14 +134,19 @@ def _is_pickle(path: Path) -> bool:
         return False
 
 
+def _is_batch(name: str) -> bool:
+    plain = Path(name).name.removesuffix(".bin")
+    return any(plain in names for version in _VERSIONS for names in version.batches.values())
+
+
 def _batches(path: Path, split: str) -> tuple[_Version, list[_Batch]]:
     if path.is_file() and path.name.endswith(_TARS):
-        found = {batch.where.rpartition("/")[2]: batch for batch in _in_tar(path)}
+        found = {Path(name).name: content for name, content in tar_contents(path, _is_batch).items()}
         for version in _VERSIONS:
             for end in (".bin", ""):
                 names = [f"{name}{end}" for name in version.batches[split]]
                 if all(name in found for name in names):
-                    return version, [found[name] for name in names]
+                    return version, [_Batch(f"{path}/{name}", found[name], bool(end)) for name in names]
     for version in _VERSIONS:
         files = _files(path, version, split)
         if path.is_file() and path.stem in version.batches[split]:
@@ -158,24 +155,6 @@ def _batches(path: Path, split: str) -> tuple[_Version, list[_Batch]]:
             return version, [_Batch(str(file), read_packed(file), file.suffix == ".bin") for file in files]
     sought = " or ".join(f"{version.batches[split][0]}(.bin)" for version in _VERSIONS)
     raise ImageFileError(f"{path} must hold {sought}, or one PNG and {_LABELS}, to be CIFAR's {split} set")
-
-
-def _in_tar(path: Path) -> Iterator[_Batch]:
-    """The batches in an archive, which is unpacked in memory."""
-    wanted = {name for version in _VERSIONS for names in version.batches.values() for name in names}
-    content, before = read_packed(path), -1
-    try:
-        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
-            for info in archive:
-                if info.size < 0 or info.offset <= before:  # where the module itself would go round for ever
-                    raise tarfile.ReadError("a header announces a file of a size below zero")
-                before = info.offset
-                name = info.name.rpartition("/")[2]
-                if info.isreg() and name.removesuffix(".bin") in wanted:
-                    inside = content[info.offset_data : info.offset_data + info.size]
-                    yield _Batch(f"{path}/{name}", inside, name.endswith(".bin"))
-    except Exception as error:  # the module raises what it meets in damaged bytes
-        raise ImageFileError(f"{path} cannot be read as an archive ({error!s:.80})") from None
 
 
 def _records(batch: _Batch, version: _Version) -> _Labeled:
@@ -188,7 +167,7 @@ def _records(batch: _Batch, version: _Version) -> _Labeled:
         )
     records = np.frombuffer(batch.content, np.uint8).reshape(-1, size)
     labels = records[:, version.before - 1].astype(np.int64)
-    return _Labeled(_from_planes(records[:, version.before :]), labels)
+    return _from_planes(records[:, version.before :]), labels
 
 
 def _arrays(batch: _Batch, version: _Version) -> _Labeled:
@@ -206,7 +185,7 @@ def _arrays(batch: _Batch, version: _Version) -> _Labeled:
             f"a batch of {version.space} must have data of {_PIXELS} bytes a picture and {version.key} of "
             f"whole numbers, got {len(pixels)} bytes for {len(numbers)} labels in {batch.where}"
         )
-    return _Labeled(_from_planes(np.frombuffer(pixels, np.uint8)), np.array(numbers, np.int64))
+    return _from_planes(np.frombuffer(pixels, np.uint8)), np.array(numbers, np.int64)
 
 
 def _from_planes(planes: Bytes) -> Bytes:
@@ -239,7 +218,7 @@ def _tiles(path: Path, labels: Path) -> _Labeled:
     tiles = grid.reshape(rows, _SIDE, columns, _SIDE, 3).transpose(0, 2, 1, 3, 4).reshape(-1, _SIDE, _SIDE, 3)
     if not 1 <= len(numbers) <= len(tiles):
         raise ImageFileError(f"{labels} must have 1 to {len(tiles)} labels, one a tile, got {len(numbers)}")
-    return _Labeled(np.ascontiguousarray(tiles[: len(numbers)]), numbers)
+    return np.ascontiguousarray(tiles[: len(numbers)]), numbers
 
 
 def _label_column(path: Path) -> NDArray[np.int64]:
@@ -256,8 +235,7 @@ def _row_files(folder: Path, split: str) -> list[Path]:
     return files if all(file.is_file() for file in files) else []
 
 
-def _read_rows(files: list[Path]) -> tuple[Bytes, NDArray[np.int64]]:
-    """Pictures `(n, 32, 32, 3)` and their labels."""
+def _read_rows(files: list[Path]) -> _Labeled:
     *pictures, table = files
     images = np.concatenate([_rows(path) for path in pictures])
     try:
@@ -266,8 +244,7 @@ def _read_rows(files: list[Path]) -> tuple[Bytes, NDArray[np.int64]]:
         raise ImageFileError(f"{table} cannot be read as a list of labels ({error!s:.80})") from None
     whole = isinstance(labels, list) and all(type(one) is int for one in labels)
     if not whole or len(labels) != len(images):
-        count = len(labels) if isinstance(labels, list) else "none"
-        raise ImageFileError(f"{table} must list {len(images)} whole numbers, one a picture, got {count}")
+        raise ImageFileError(f"{table} must be a list of {len(images)} integers, one for each image")
     return images, np.array(labels, np.int64)
 
 

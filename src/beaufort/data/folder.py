@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,21 @@ def open_class_folders(root: Path, name: str) -> Dataset:
         _sorted(left_out),
         by_name=True,
     )
+
+
+def check_class_folders(
+    kind: str, found: Sequence[str], wanted: Sequence[str], *, alone: bool = True
+) -> None:
+    """Raise an error unless the class folders of a published set are there, alone or with others."""
+    if lost := [name for name in wanted if name not in set(found)]:
+        raise ImageFileError(
+            f"{kind} must have {len(wanted):,} class folders, got {len(wanted) - len(lost):,} of them (first "
+            f"missing: {lost[0]!r}); the download may be incomplete"
+        )
+    if alone and (other := [name for name in found if name not in set(wanted)]):
+        raise ImageFileError(
+            f"{kind} must have its {len(wanted):,} class folders alone, got {other[0]!r}, too"
+        )
 
 
 def _subfolders(root: Path) -> list[Path]:

@@ -8,7 +8,6 @@ an `.npz` file with the pictures in `x`, class numbers in `y`, class names in `c
 from __future__ import annotations
 
 import re
-import tarfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset
 from beaufort.data._digest import Content
-from beaufort.data._files import MOST_BYTES, Files, Member, Members, decode, tar_members, zip_members
+from beaufort.data._files import Files, Member, Members, decode, tar_contents, tar_members, zip_members
 from beaufort.data._reader import reader
-from beaufort.data.folder import open_class_folders
+from beaufort.data.folder import check_class_folders, open_class_folders
 from beaufort.data.labels import class_names
 from beaufort.data.numpy_files import in_npz, pixels_in
 
@@ -92,19 +91,22 @@ def _from_archive(path: Path) -> Dataset:
     if path.suffix.lower() == ".zip":
         members = zip_members(path)
     elif path.name.lower().endswith((".tar.gz", ".tgz")):
-        members = _unpacked(path)
+        members = {name: _InMemoryFile(data) for name, data in tar_contents(path, _is_icon).items()}
     else:
         problems: list[tuple[str, str]] = []
         members = dict(tar_members(path, problems))  # type: ignore[arg-type]
         if problems:
             raise ImageFileError(f"{path} cannot be read as an archive of {ICONS}: {problems[0][1]}")
-    names = [name for name in members if name.lower().endswith(".png")]
-    names = [name for name in names if not PurePosixPath(name).name.startswith(".")]
-    _check_once([_id(name) for name in names])
+    names = [name for name in members if _is_icon(name)]
     icons = {_id(name): members[name] for name in names}
+    _check_once([_id(name) for name in names])
     ids = sorted(icons, key=str.encode)
     classes = sorted({id.partition("/")[0] for id in ids})
     return _icons(ids, classes, Members([icons[id] for id in ids]))
+
+
+def _is_icon(name: str) -> bool:
+    return name.lower().endswith(".png") and not PurePosixPath(name).name.startswith(".")
 
 
 def _id(name: str) -> str:
@@ -125,24 +127,8 @@ class _InMemoryFile:
         return Content(lambda: [self.data])
 
 
-def _unpacked(path: Path) -> dict[str, _InMemoryFile]:
-    found: dict[str, _InMemoryFile] = {}
-    left = MOST_BYTES
-    try:
-        with tarfile.open(path, "r:gz") as archive:
-            for info in archive:
-                left -= info.size
-                if left < 0:
-                    raise tarfile.ReadError(f"it unpacks to more than {MOST_BYTES:,} bytes")
-                if info.isreg() and (file := archive.extractfile(info)) is not None:
-                    found[info.name] = _InMemoryFile(file.read())
-    except Exception as error:  # the module raises what it meets in damaged bytes
-        raise ImageFileError(f"{path} cannot be read as an archive of {ICONS} ({error})") from None
-    return found
-
-
 def _icons(ids: Sequence[str], classes: Sequence[str], pixels: Files | Members) -> Dataset:
-    _check_classes(classes)
+    check_class_folders(ICONS, classes, class_names(ICONS))
     columns = icon_columns(ids)
     place = {name: label for label, name in enumerate(class_names(ICONS))}
     labels = np.array([place[id.partition("/")[0]] for id in ids], np.int64)
@@ -158,7 +144,7 @@ def _from_arrays(path: Path) -> Dataset:
     pixels, count = pixels_in(stored["x"])
     labels = stored["y"].labels(count)
     classes, names = (stored[key].load().tolist() for key in ("classes", "fname"))
-    _check_classes(classes)
+    check_class_folders(ICONS, classes, class_names(ICONS))
     if len(names) != count or labels.max() >= len(classes):
         raise ImageFileError(
             f"{path} must have a file name and a class from 0 to 49 for each of its pictures"
@@ -174,16 +160,3 @@ def _check_once(ids: Sequence[str]) -> None:
     if len(set(ids)) < len(ids):
         twice = next(id for id, count in Counter(ids).items() if count > 1)
         raise ImageFileError(f"{ICONS} must have each picture once, got {twice!r} more often")
-
-
-def _check_classes(classes: Sequence[str]) -> None:
-    wanted = class_names(ICONS)
-    if lost := [name for name in wanted if name not in classes]:
-        raise ImageFileError(
-            f"{ICONS} must have a folder for each of its {len(wanted)} classes, got none for {len(lost)} "
-            f"(first: {lost[0]!r}); the download may be incomplete"
-        )
-    if other := [name for name in classes if name not in wanted]:
-        raise ImageFileError(
-            f"{ICONS} must have its {len(wanted)} class folders alone, got {other[0]!r}, too"
-        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +53,9 @@ def open_mined(location: str, part: str) -> Dataset:
             f"a mined set must have a folder for one of {', '.join(KIND_FOLDERS)} at least, got none in "
             f"{root}"
         )
-    return _with_classes(open_class_folders(root, root.name), classes)
+    found = open_class_folders(root, root.name)
+    _check_categories(root, found.classes, classes)
+    return found.relabeled(classes)
 
 
 def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None = None) -> Dataset:
@@ -67,10 +68,7 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
     problems: list[Problem] = []
     left_out: list[Problem] = []
     for kind, some in found.items():
-        if other := [name for name in some.classes if name not in place]:
-            raise ImageFileError(
-                f"folders of {root.name} must be its {len(wanted)} categories, got {other[0]!r} in {kind}"
-            )
+        _check_categories(root / kind, some.classes, wanted)
         assert isinstance(some.pixels, Files)
         names += [f"{kind}/{name}" for name in some.pixels.names]
         labels += [place[some.classes[label]] for label in some.labels]
@@ -88,13 +86,11 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
     )
 
 
-def _with_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
-    """The same with all categories of the set as classes, also those that have no image."""
-    place = {name: label for label, name in enumerate(classes)}
-    if other := [name for name in data.classes if name not in place]:
-        raise ImageFileError(f"folders of {data.name} must be its {len(place)} categories, got {other[0]!r}")
-    labels = np.array([place[name] for name in data.classes], np.int64)[data.labels]
-    return replace(data, classes=tuple(classes), labels=labels)
+def _check_categories(root: Path, found: Sequence[str], categories: Sequence[str]) -> None:
+    if other := [name for name in found if name not in categories]:
+        raise ImageFileError(
+            f"folders of {root.name} must be the {len(categories)} categories of its set, got {other[0]!r}"
+        )
 
 
 def _complete(root: Path) -> tuple[tuple[str, ...], bool]:

@@ -6,7 +6,7 @@ it is opened: a partial download gives an error, not another number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +16,8 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset, Pixels, Problem
 from beaufort.data._digest import Content
-from beaufort.data._files import Files
 from beaufort.data._reader import reader
-from beaufort.data.folder import open_class_folders
+from beaufort.data.folder import check_class_folders, open_class_folders
 from beaufort.data.labels import class_ids, class_names, label_maps
 from beaufort.data.mined import KIND_FOLDERS, open_kinds
 
@@ -33,7 +32,7 @@ _FRAME = 2
 def open_imagenet_v2(location: str, part: str) -> Dataset:
     """One variant. Folders are numbers of classes, and not in the order in which their names are sorted."""
     found = open_class_folders(Path(location), Path(location).name)
-    _check_folders("imagenetv2", found.classes, tuple(map(str, range(1000))))
+    check_class_folders("imagenetv2", found.classes, tuple(map(str, range(1000))))
     labels = np.array([int(name) for name in found.classes], np.int64)[found.labels]
     counts = np.bincount(labels, minlength=1000)
     if (counts != _EACH).any():
@@ -52,7 +51,7 @@ def _wnid_reader(kind: str, looks_like: str) -> None:
     def open_wnids(location: str, part: str) -> Dataset:
         found = open_class_folders(Path(location), Path(location).name)
         wanted = label_maps[kind].classes if kind in label_maps else class_ids(_IMAGENET)
-        _check_folders(kind, found.classes, wanted)
+        check_class_folders(kind, found.classes, wanted)
         return found
 
 
@@ -69,14 +68,14 @@ def open_objectnet(location: str, part: str) -> Dataset:
     root = root / "images" if (root / "images").is_dir() else root
     every = open_class_folders(root, root.name)
     wanted = label_maps["objectnet"].classes
-    if lost := [name for name in wanted if name not in every.classes]:
-        raise ImageFileError(
-            f"objectnet must have a folder for each of its {len(wanted)} classes that are in ImageNet, got "
-            f"none for {len(lost)} (first: {lost[0]!r})"
-        )
-    place = {name: label for label, name in enumerate(wanted)}
-    found = _relabeled(every, place, wanted)
-    return replace(found, pixels=_Cropped(found.pixels, _FRAME))
+    check_class_folders("objectnet", every.classes, wanted, alone=False)
+    found = every.relabeled(wanted)
+    return replace(
+        found,
+        pixels=_Cropped(found.pixels, _FRAME),
+        problems=tuple(one for one in every.problems if _is_of(one, wanted)),
+        left_out=tuple(one for one in every.left_out if _is_of(one, wanted)),
+    )
 
 
 @reader(
@@ -92,35 +91,7 @@ def open_imagenet_d(location: str, part: str) -> Dataset:
     return open_kinds(root, subsets, label_maps["imagenet-d"].classes)
 
 
-def _check_folders(kind: str, found: Sequence[str], wanted: Sequence[str]) -> None:
-    """Exactly the class folders that the published set has."""
-    if lost := [name for name in wanted if name not in set(found)]:
-        raise ImageFileError(
-            f"{kind} must have {len(wanted):,} class folders, got {len(wanted) - len(lost):,} of them (first "
-            f"missing: {lost[0]!r}); the download may be incomplete"
-        )
-    if other := [name for name in found if name not in set(wanted)]:
-        raise ImageFileError(
-            f"{kind} must have its {len(wanted):,} class folders alone, got {other[0]!r}, too"
-        )
-
-
-def _relabeled(every: Dataset, place: dict[str, int], classes: tuple[str, ...]) -> Dataset:
-    """The images of some classes, in another order of classes."""
-    kept = [i for i, label in enumerate(every.labels.tolist()) if every.classes[label] in place]
-    assert isinstance(every.pixels, Files)
-    return replace(
-        every,
-        classes=classes,
-        ids=[every.ids[i] for i in kept],
-        labels=np.array([place[every.classes[every.labels[i]]] for i in kept], np.int64),
-        pixels=Files(every.pixels.root, [every.pixels.names[i] for i in kept]),
-        problems=tuple(one for one in every.problems if _is_of(one, place)),
-        left_out=tuple(one for one in every.left_out if _is_of(one, place)),
-    )
-
-
-def _is_of(problem: Problem, classes: Mapping[str, int]) -> bool:
+def _is_of(problem: Problem, classes: Sequence[str]) -> bool:
     """Whether something lies in the folder of one of some classes, or beside all folders."""
     folder, inside, _ = problem.id.partition("/")
     return not inside or folder in classes

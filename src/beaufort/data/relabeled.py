@@ -55,19 +55,11 @@ def open_imagenet_25(location: str, part: str) -> Dataset:
 
 def _broad(every: Dataset, place: Mapping[str, int], space: str) -> Dataset:
     """The pictures whose class belongs to a broad one, labeled with it."""
-    numbers = np.array([place.get(name, -1) for name in every.classes], np.int64)
-    kept = np.flatnonzero(numbers[every.labels] >= 0).astype(np.int64)
-    if not len(kept):
+    chosen = every.relabeled(class_names(space), place)
+    if not len(chosen):
         raise ImageFileError(f"{every.name} must have pictures of classes of {space}, got none")
-    chosen = every.at(kept)
-    narrow = dict(zip(chosen.ids, chosen.column("class"), strict=True))
-    return replace(
-        chosen,
-        classes=class_names(space),
-        labels=numbers[chosen.labels],
-        by_name=True,
-        columns={"subtype": narrow},
-    )
+    narrow = dict(zip(every.ids, every.column("class"), strict=True))
+    return replace(chosen, columns={"subtype": {id: narrow[id] for id in chosen.ids}})
 
 
 _IMAGENET = "imagenet-1k"
