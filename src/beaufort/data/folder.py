@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,6 @@ from beaufort.data._dataset import Dataset, Problem
 from beaufort.data._files import Files
 from beaufort.data._reader import reader
 from beaufort.data.images import is_folder, is_image_name
-
-_Above = frozenset[tuple[int, int]]
 
 
 def _detect(path: Path) -> bool:
@@ -33,8 +32,8 @@ def open_folder(location: str, part: str) -> Dataset:
     return open_class_folders(Path(location), Path(location).name)
 
 
-def open_class_folders(root: Path, name: str) -> Dataset:
-    """Every picture below the class folders, sorted by path; its id is that path."""
+def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] = is_image_name) -> Dataset:
+    """Every image below the class folders, sorted by path; its id is that path."""
     if not root.is_dir():
         raise OptionError(f"{root} is not a folder; give one that has a folder for each class")
     folders = sorted(_subfolders(root), key=lambda folder: os.fsencode(folder.name))
@@ -45,11 +44,16 @@ def open_class_folders(root: Path, name: str) -> Dataset:
     ]
     left_out: list[Problem] = []
     found: list[tuple[bytes, str, int]] = []
-    here = root.stat()
-    for label, folder in enumerate(folders):  # a link back to the root would give all pictures one label
-        above = frozenset({(here.st_dev, here.st_ino)})
-        for relative in _walk(folder, folder.name, above, problems, left_out):
-            found.append((os.fsencode(relative), relative, label))
+    for label, folder in enumerate(folders):
+        for scanned in scan_folders(folder, is_sample, barred=[root]):  # a link to the root has no label
+            inside = (PurePosixPath(folder.name) / scanned.relative).as_posix()
+            found += [
+                (os.fsencode(path), path, label) for path in (f"{inside}/{one}" for one in scanned.images)
+            ]
+            for other in scanned.others:
+                left_out.append(Problem(f"{inside}/{other}", "its name does not end like a picture's"))
+            if scanned.problem:
+                problems.append(Problem(inside, scanned.problem))
     if not found:
         raise ImageFileError(f"{root} must contain a folder of pictures for each class, got none")
     found.sort()
@@ -71,16 +75,61 @@ def open_class_folders(root: Path, name: str) -> Dataset:
     )
 
 
+class ScannedFolder(NamedTuple):
+    """A folder of a tree and what lies directly in it."""
+
+    relative: PurePosixPath
+    images: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    """Files that are not called like images."""
+    problem: str = ""
+    """Why the folder cannot be read."""
+
+
+def scan_folders(
+    root: Path, is_sample: Callable[[str], bool] = is_image_name, barred: Iterable[Path] = ()
+) -> Iterator[ScannedFolder]:
+    """Every folder from `root` down, sorted, without hidden files.
+
+    Links are followed; a folder that contains itself this way is entered once, and those in `barred` never.
+    """
+    above = frozenset(_identity(path) for path in barred if path.is_dir())
+    waiting: list[tuple[PurePosixPath, frozenset[tuple[int, int]]]] = [(PurePosixPath(), above)]
+    while waiting:
+        relative, above = waiting.pop()
+        try:
+            here = _identity(root / relative)
+            if here in above:
+                continue
+            with os.scandir(root / relative) as scan:
+                visible = [entry for entry in scan if not entry.name.startswith(".")]
+        except OSError as error:
+            yield ScannedFolder(relative, problem=f"the folder cannot be read ({error.strerror or error})")
+            continue
+        below = {entry.name for entry in visible if is_folder(entry)}
+        names = sorted(entry.name for entry in visible if entry.name not in below)
+        waiting += [(relative / name, above | {here}) for name in sorted(below, reverse=True)]
+        images = tuple(filter(is_sample, names))
+        yield ScannedFolder(relative, images, tuple(name for name in names if not is_sample(name)))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Device and inode: what a folder is, whatever the way to it is called."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
 def check_class_folders(
     kind: str, found: Sequence[str], wanted: Sequence[str], *, alone: bool = True
 ) -> None:
     """Raise an error unless the class folders of a published set are there, alone or with others."""
-    if lost := [name for name in wanted if name not in set(found)]:
+    there, asked = set(found), set(wanted)
+    if lost := [name for name in wanted if name not in there]:
         raise ImageFileError(
             f"{kind} must have {len(wanted):,} class folders, got {len(wanted) - len(lost):,} of them (first "
             f"missing: {lost[0]!r}); the download may be incomplete"
         )
-    if alone and (other := [name for name in found if name not in set(wanted)]):
+    if alone and (other := [name for name in found if name not in asked]):
         raise ImageFileError(
             f"{kind} must have its {len(wanted):,} class folders alone, got {other[0]!r}, too"
         )
@@ -92,27 +141,3 @@ def _subfolders(root: Path) -> list[Path]:
 
 def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(Problem(encodable(path), message) for path, message in problems))
-
-
-def _walk(
-    folder: Path, relative: str, above: _Above, problems: list[Problem], left_out: list[Problem]
-) -> Iterator[str]:
-    """Relative paths of the pictures from here down; links are followed, a circle of them once."""
-    try:
-        here = folder.stat()
-        identity = (here.st_dev, here.st_ino)
-        if identity in above:
-            return
-        with os.scandir(folder) as scan:
-            entries = [entry for entry in scan if not entry.name.startswith(".")]
-    except OSError as error:
-        problems.append(Problem(relative, f"the folder cannot be read ({error.strerror or error})"))
-        return
-    for entry in entries:
-        path = f"{relative}/{entry.name}"
-        if is_folder(entry):
-            yield from _walk(folder / entry.name, path, above | {identity}, problems, left_out)
-        elif is_image_name(entry.name):
-            yield path
-        else:
-            left_out.append(Problem(path, "its name does not end like a picture's"))

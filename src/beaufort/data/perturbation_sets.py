@@ -6,7 +6,6 @@ picture that it was made from.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -16,19 +15,18 @@ import numpy as np
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
-from beaufort.data._files import OnDisk
+from beaufort.data._files import Files, OnDisk
 from beaufort.data._load import DatasetSpec, dataset_name, parse_spec
 from beaufort.data._reader import reader
 from beaufort.data._rows import RowIds, Rows, validate_image_shape
+from beaufort.data.folder import open_class_folders
 from beaufort.data.images import MAX_PIXELS
 from beaufort.data.labels import class_names
 from beaufort.data.numpy_files import stored_in
 
 _KINDS = ("cifar10-p", "imagenet-p", "tiny-imagenet-p")
-_VIDEO = ".mp4"
 _MOST_FRAMES = 1000
 
 
@@ -124,30 +122,13 @@ def _videos(location: str, sequence: str, frames: int | None) -> Dataset:
     if not root.is_dir():
         others = sorted(sub.name for sub in Path(location).iterdir() if sub.is_dir())
         raise OptionError(f"{root} does not exist; {location} has {', '.join(others) or 'no folders'}")
-    there = (sub for sub in root.iterdir() if sub.is_dir() and not sub.name.startswith("."))
-    folders = sorted(there, key=lambda sub: os.fsencode(sub.name))
-    found = [
-        (os.fsencode(name), name, label) for label, folder in enumerate(folders) for name in _names(folder)
-    ]
-    if not found:
-        raise ImageFileError(f"{root} must have a folder of {_VIDEO} files for each class, got none")
-    found.sort()
-    names = [name for _, name, _ in found]
-    return Dataset(
-        f"{Path(location).name}#{sequence}",
-        tuple(encodable(folder.name) for folder in folders),
-        [encodable(name) for name in names],
-        np.array([label for _, _, label in found], np.int64),
-        Videos(root, names, frames),
-        by_name=True,
-    )
+    found = open_class_folders(root, f"{Path(location).name}#{sequence}", _is_video)
+    assert isinstance(found.pixels, Files)
+    return replace(found, pixels=Videos(root, found.pixels.names, frames), problems=(), left_out=())
 
 
-def _names(folder: Path) -> Iterator[str]:
-    with os.scandir(folder) as scan:
-        for entry in scan:
-            if entry.name.endswith(_VIDEO) and not entry.name.startswith(".") and entry.is_file():
-                yield f"{folder.name}/{entry.name}"
+def _is_video(name: str) -> bool:
+    return name.endswith(".mp4")
 
 
 def _called_as(films: Dataset, clean: Dataset) -> Dataset:

@@ -174,7 +174,7 @@ def test_unreadable_folders_are_told(tree: Path, tmp_path: Path, monkeypatch: py
             raise PermissionError(errno.EACCES, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr("beaufort.data.writers.image_sources.os.scandir", scandir)
+    monkeypatch.setattr("beaufort.data.folder.os.scandir", scandir)
     report = corrupt_tree(tree, tmp_path / "out", **FAST)
     assert report.done == 8
     assert "Permission denied" in messages(report)["cat"]

@@ -346,7 +346,7 @@ def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -
     with pytest.raises(ImageFileError, match="must contain train-labels"):
         make_dataset("mnist-c", mnist, out)
     (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match="known kind, got a file"):
+    with pytest.raises(OptionError, match="not a dataset of a known kind"):
         make_dataset("imagenet-c", tmp_path / "file", out)
     np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
     for name in ("cifar10-c", "cifar10-p"):

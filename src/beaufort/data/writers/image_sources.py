@@ -8,29 +8,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from PIL import Image
 
 from beaufort._core.errors import OptionError
 from beaufort.data import Dataset
-from beaufort.data.images import is_folder, is_image_name, pixel_count
+from beaufort.data.folder import scan_folders
+from beaufort.data.images import pixel_count
 from beaufort.data.labels import class_ids, same_name
 from beaufort.data.preparation import Step, prepare
 from beaufort.data.writers.output_folder import Failure
 
-_Identity = tuple[int, int]
-"""Device and inode: what a folder is, whatever the way to it is called."""
+_WNID = re.compile(r"n\d{8}")
 
 
-@dataclass(frozen=True)
-class Folder:
-    """A folder of the source and the pictures directly in it."""
+class SourceFolder(NamedTuple):
+    """A folder of the source and the images directly in it."""
 
     relative: PurePosixPath
-    pictures: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     ignored: int = 0
+    """Files that are not called like images."""
     failure: Failure | None = None
 
 
@@ -52,62 +52,14 @@ def check_apart(source: Path, output: Path, *, deep: bool = True) -> None:
         raise OptionError(f"output must lie outside of the source {source}, got {output}")
 
 
-def picture_folders(source: Path, output: Path) -> Iterator[Folder]:
-    """Every folder from `source` down, sorted; of a file, its folder with that picture alone.
-
-    Links are followed; a folder that contains itself this way is entered once, and `output` never.
-    """
-    if not source.is_dir():
-        yield Folder(PurePosixPath(), (source.name,))
-        return
-    barred = frozenset(_identity(path) for path in (output,) if path.is_dir())
-    waiting: list[tuple[PurePosixPath, frozenset[_Identity]]] = [(PurePosixPath(), barred)]
-    while waiting:
-        relative, above = waiting.pop()
-        try:
-            here = _identity(source / relative)
-            if here in above:
-                continue
-            folder, below = _look(source / relative, relative)
-        except OSError as error:
-            failure = Failure(relative.as_posix(), f"the folder cannot be read ({error.strerror or error})")
-            yield Folder(relative, failure=failure)
-            continue
-        waiting += [(relative / name, above | {here}) for name in sorted(below, reverse=True)]
-        yield folder
-
-
-def _look(path: Path, relative: PurePosixPath) -> tuple[Folder, list[str]]:
-    pictures, folders, ignored = [], [], 0
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if is_folder(entry):
-                folders.append(entry.name)
-            elif is_image_name(entry.name):
-                pictures.append(entry.name)
-            else:
-                ignored += 1
-    return Folder(relative, tuple(sorted(pictures)), ignored), folders
-
-
-def _identity(path: Path) -> _Identity:
-    found = path.stat()
-    return found.st_dev, found.st_ino
-
-
-_WNID = re.compile(r"n\d{8}")
-
-
-class ImageSource(Protocol):
+class SourceImages(Protocol):
     """Pictures by the path that their outputs have below `corruption/severity`."""
 
     @property
     def alone(self) -> bool:
         """Whether this is one picture."""
 
-    def folders(self) -> Iterator[Folder]:
+    def folders(self) -> Iterator[SourceFolder]:
         """Every folder with the names of its pictures, in a fixed order."""
 
     def size(self, picture: PurePosixPath) -> int:
@@ -142,8 +94,13 @@ class FolderImages:
     def _root(self) -> Path:
         return self.source.parent if self.alone else self.source
 
-    def folders(self) -> Iterator[Folder]:
-        return picture_folders(self.source, self.output)
+    def folders(self) -> Iterator[SourceFolder]:
+        if self.alone:
+            yield SourceFolder(PurePosixPath(), (self.source.name,))
+            return
+        for relative, images, others, problem in scan_folders(self.source, barred=[self.output]):
+            failure = Failure(relative.as_posix(), problem) if problem else None
+            yield SourceFolder(relative, images, len(others), failure)
 
     def size(self, picture: PurePosixPath) -> int:
         return pixel_count(self._root / picture)
@@ -174,21 +131,21 @@ class DatasetImages:
             found.setdefault(PurePosixPath(names[label], file), []).append(place)
         return found
 
-    def folders(self) -> Iterator[Folder]:
+    def folders(self) -> Iterator[SourceFolder]:
         by_folder: dict[PurePosixPath, list[str]] = {}
         for path in self._places:
             by_folder.setdefault(path.parent, []).append(path.name)
         if self.dataset.left_out:
-            yield Folder(PurePosixPath(), ignored=len(self.dataset.left_out))
+            yield SourceFolder(PurePosixPath(), ignored=len(self.dataset.left_out))
         for problem in self.dataset.problems:
-            yield Folder(PurePosixPath(), failure=Failure(problem.id, problem.message))
+            yield SourceFolder(PurePosixPath(), failure=Failure(problem.id, problem.message))
         for path, places in self._places.items():
             for again in places[1:]:
                 first = self.dataset.ids[places[0]]
                 message = f"its outputs would be called {path}, as those of {first}; rename it"
-                yield Folder(path.parent, failure=Failure(self.dataset.ids[again], message))
+                yield SourceFolder(path.parent, failure=Failure(self.dataset.ids[again], message))
         for folder in sorted(by_folder):
-            yield Folder(folder, tuple(sorted(by_folder[folder])))
+            yield SourceFolder(folder, tuple(sorted(by_folder[folder])))
 
     def size(self, picture: PurePosixPath) -> int:  # noqa: ARG002
         return 0

@@ -23,7 +23,7 @@ from beaufort._core.arrays import MIN_SIDE
 from beaufort._core.errors import AssetError, BeaufortError, OptionError
 from beaufort._core.files import is_leftover, remove_leftover, write_bytes
 from beaufort.data.images import Format, encode
-from beaufort.data.writers.image_sources import ImageSource
+from beaufort.data.writers.image_sources import SourceImages
 from beaufort.data.writers.output_folder import Failure, Outcome, Progress, stop_reason
 from beaufort.data.writers.variants import Variant
 
@@ -39,7 +39,7 @@ Content = Callable[[Image.Image, Variant, str, Format], bytes]
 class TreeJob:
     """What is to be made of which pictures, and how."""
 
-    pictures: ImageSource
+    pictures: SourceImages
     output: Path
     variants: Sequence[Variant]
     target: Callable[[str], tuple[str, Format]]
@@ -112,7 +112,7 @@ class _Run:
     # In the caller's thread: what there is to do, and what came of it.
 
     def count(self) -> int:
-        found = sum(len(folder.pictures) for folder in self.job.pictures.folders())
+        found = sum(len(folder.images) for folder in self.job.pictures.folders())
         return found if self.job.limit is None else min(found, self.job.limit)
 
     def collect(self, outcome: _TaskOutcome) -> None:
@@ -127,7 +127,7 @@ class _Run:
     def tasks(self) -> Iterator[_Task]:
         left = self.job.limit
         for folder in self.job.pictures.folders():
-            pictures = folder.pictures[:left]
+            pictures = folder.images[:left]
             if left is not None:
                 left -= len(pictures)
             self.collect(

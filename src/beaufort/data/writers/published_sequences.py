@@ -19,7 +19,7 @@ from beaufort._core.errors import ImageFileError, MissingExtraError, OptionError
 from beaufort._core.registry import unknown
 from beaufort.corruptions.sequences import VERSION, sequences
 from beaufort.data.images import FORMATS, Format
-from beaufort.data.writers.image_sources import ImageSource
+from beaufort.data.writers.image_sources import SourceImages
 from beaufort.data.writers.image_tree import Content, TreeJob, run_tree
 from beaufort.data.writers.output_folder import Outcome, claim_folder
 from beaufort.data.writers.published_arrays import (
@@ -74,7 +74,7 @@ def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
             yield from pool.map(film, starts[first : first + 2 * request.jobs])
 
 
-def make_videos(request: Request, pictures: ImageSource, scale: str) -> Outcome:
+def make_videos(request: Request, pictures: SourceImages, scale: str) -> Outcome:
     """`output/<sequence>/<class>/<name>.mp4`."""
     ffmpeg()  # before anything is made
     if full := claim_folder(request.output, _settings(request), ()):

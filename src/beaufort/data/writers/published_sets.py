@@ -30,7 +30,7 @@ from beaufort.data.preparation import Step
 from beaufort.data.writers.image_sources import (
     DatasetImages,
     FolderImages,
-    ImageSource,
+    SourceImages,
     check_apart,
     prepare_image,
 )
@@ -160,7 +160,7 @@ def _tree(request: Request, scale: str, steps: Sequence[Step]) -> Outcome:
     return run_tree(job, jobs=request.jobs, progress=request.progress)
 
 
-def _pictures(request: Request, steps: Sequence[Step]) -> ImageSource:
+def _pictures(request: Request, steps: Sequence[Step]) -> SourceImages:
     """Files as they lie in a folder with or without classes; of other data sets, a folder a class."""
     folder = Path(request.source.removeprefix("folder:"))
     if folder.is_dir():
