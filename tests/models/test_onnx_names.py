@@ -8,7 +8,7 @@ import pytest
 
 import beaufort.models
 from beaufort.models import load_model
-from beaufort.models._onnx_names import names_in
+from beaufort.models.onnx import names_in
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from beaufort.models import load_model
-from beaufort.models._onnx_write import Node, onnx_bytes
+from beaufort.models.onnx_format import Node, onnx_bytes
 
 WEIGHT = np.random.default_rng(0).normal(size=(5, 48)).astype(np.float32)
 

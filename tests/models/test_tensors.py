@@ -33,7 +33,7 @@ DEVICES = [
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_prepared_as_arrays_are(preprocessing: Preprocessing, channels: int, device: str) -> None:
-    from beaufort.models._tensors import prepared
+    from beaufort.models.tensors import prepared
 
     images = np.stack([picture(20, 24, channels, variant=i) for i in range(2)])
     wanted = preprocessing.apply(images)

@@ -16,7 +16,7 @@ from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import mcnemar
-from beaufort.models._errors import ModelFileError
+from beaufort.models import ModelFileError
 from beaufort.studies import engine, reproduce
 from beaufort.studies.enhancements.about_photos import about_nlm
 from beaufort.studies.enhancements.about_style import styles_in_testbed

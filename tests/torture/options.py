@@ -10,7 +10,6 @@ import numpy as np
 
 from beaufort._core.errors import BeaufortError
 from beaufort.models import adapters, load_model
-from beaufort.models.options import Changes
 from tests.torture.service import Outcome
 
 __all__ = ["VALUES", "load_with"]
@@ -43,7 +42,7 @@ def load_with(values: tuple[Any, ...] = VALUES) -> Outcome:
     outcome = Outcome()
     images = np.zeros((2, 28, 28, 1), np.uint8)
     for text in ("demo:digits", "python:torture_nets:make"):
-        for name in (*adapters[text.partition(":")[0]].options, *Changes.__annotations__):
+        for name in adapters[text.partition(":")[0]].options:
             for value in values:
                 outcome.asked += 1
                 try:

@@ -99,7 +99,7 @@ def ask(
     """
     if isinstance(model, Network) and model.takes_tensors(images):
         from beaufort._core.device import upload
-        from beaufort.models._tensors import fetched
+        from beaufort.models.tensors import fetched
 
         with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.predict_tensors(images)

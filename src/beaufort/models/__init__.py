@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from beaufort._core.optional import prepare_torchvision
 from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its entry of the catalog
-from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models.filtered import FilteredModel, with_filter
 from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
 from beaufort.models.network import Network
 from beaufort.models.options import parse_options
 from beaufort.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from beaufort.models.python import as_model
-from beaufort.models.spec import UNKNOWN, Logits, Model, ModelSpec
+from beaufort.models.spec import UNKNOWN, Logits, Model, ModelError, ModelFileError, ModelSpec
 
 __all__ = [
     "IMAGENET_MEAN",

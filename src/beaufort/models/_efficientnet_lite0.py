@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.catalog import Asset, Entry, Wheel, assets, entries
-from beaufort.models._onnx_write import Node, onnx_bytes
+from beaufort.models.onnx_format import Node, onnx_bytes
 
 ASSET = "models/efficientnet-lite0.onnx"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.optional import require
-from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelError, ModelFileError
 
 _SLACK = 1 << 24
 _LONGEST_EXPRESSION = 10_000

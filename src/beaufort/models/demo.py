@@ -12,7 +12,7 @@ from beaufort._core.registry import Registry
 from beaufort.data.labels import class_names
 from beaufort.models import _efficientnet_lite0, onnx
 from beaufort.models.network import Network
-from beaufort.models.options import Changes
+from beaufort.models.options import PreprocessingOptions
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class _Demo:
     file: Callable[[], Path]
     classes: Callable[[], tuple[str, ...]]
     label_space: str
-    changes: Changes
+    changes: PreprocessingOptions
     """What the file cannot say about its preprocessing."""
 
 
@@ -54,7 +54,7 @@ def load(
     device: str = "auto",
     threads: int | None = None,
     max_batch: int | None = None,
-    **changes: Unpack[Changes],
+    **changes: Unpack[PreprocessingOptions],
 ) -> Network:
     """A classifier for a first try.
 
@@ -68,7 +68,7 @@ def load(
         **changes: what is to be different about the preprocessing.
     """
     demo = demos[text]
-    wanted: Changes = {**demo.changes, **changes}
+    wanted: PreprocessingOptions = {**demo.changes, **changes}
     network = onnx.load(
         str(demo.file()),
         name=text if name is None else name,

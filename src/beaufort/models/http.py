@@ -26,13 +26,12 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable, without_secrets
-from beaufort.models._digest import declared
-from beaufort.models._errors import ModelError
+from beaufort._core.validation import validate_integer, validate_number
 from beaufort.models._http_client import Client, NoAnswerError, Reply
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list, whole_number
+from beaufort.models.options import ModelOptions, make_spec
 from beaufort.models.python import AS_THEY_ARE
-from beaufort.models.spec import ModelSpec
+from beaufort.models.spec import ModelError, declared
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _LONGEST_TIMEOUT_S = 3600.0
@@ -47,53 +46,46 @@ _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 def load(
     address: str,
     *,
-    classes: Any = None,
     version: str | None = None,
     token: str | None = None,
     timeout: float = 30.0,
     retries: int = 5,
-    max_batch: int = 32,
-    name: str | None = None,
-    label_space: str | None = None,
-    **changes: Unpack[Changes],
+    **options: Unpack[ModelOptions],
 ) -> Network:
     """A service that answers images with logits.
 
     Args:
         address: `http://…` or `https://…`.
-        classes: how many, a list of names, or a text file of them.
-        version: a word that changes whenever the service's answers may. Without it the digest is
-            `unknown`, and results are never taken from an earlier run. Where the answers name a
+        version: a word that changes whenever the service's predictions may. Without it the digest is
+            `unknown`, and results are never taken from an earlier run. Where the responses name a
             version, it must be this one.
         token: the *name* of the environment variable that holds the bearer token. Neither is ever shown
             or kept.
-        timeout: seconds that one request may take, from its first byte to the answer's last.
-        retries: how often a request is repeated after a refused connection, a timeout, an answer that was
+        timeout: seconds that one request may take, from its first byte to the response's last.
+        retries: how often a request is repeated after a refused connection, a timeout, a response that was
             cut, 429 or 5xx.
-        max_batch: images in one request.
-        name: what tables call it; the address's host and path if not given.
-        label_space: what the classes are.
-        **changes: `input_size` and `resize`, if images are to be resized before they are sent.
+        **options: see `ModelOptions`; `max_batch` is the images in one request, 32 if not given. Of the
+            preprocessing only sizes and channels can be set: images are resized before they are sent.
     """
     place = checked_address(address)
-    _check(timeout=timeout, retries=retries, max_batch=max_batch, token=token)
-    preprocessing = changed(AS_THEY_ARE, changes)
-    if (preprocessing.dtype, preprocessing.layout) != ("uint8", "NHWC"):
+    validate_number("timeout", timeout, 0.001, _LONGEST_TIMEOUT_S)
+    validate_integer("retries", retries, 0, _MOST_RETRIES)
+    if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
+        raise OptionError("token must be the name of an environment variable, not the token itself")
+    named = None if version is None else str(version)
+    spec = make_spec(
+        options,
+        default_name=f"{place.netloc}{place.path}".rstrip("/"),
+        source=without_secrets(address),
+        base=AS_THEY_ARE,
+        weights=declared(named),
+    )
+    if (spec.preprocessing.dtype, spec.preprocessing.layout) != ("uint8", "NHWC"):
         raise OptionError(
             "a service gets 8-bit images, so only sizes and channels of the preprocessing can be set"
         )
-    count, names = class_list(classes)
-    spec = ModelSpec(
-        name=f"{place.netloc}{place.path}".rstrip("/") if name is None else name,
-        source=without_secrets(address),
-        preprocessing=preprocessing,
-        classes=count,
-        class_names=names,
-        label_space=label_space,
-        weights=declared(None if version is None else str(version)),
-    )
-    service = Service(address, token, timeout, retries, None if version is None else str(version), count)
-    return Network(spec, service.classify, "remote", max_batch)
+    service = Service(address, token, timeout, retries, named, spec.classes)
+    return Network(spec, service.classify, "remote", options.get("max_batch") or 32)
 
 
 def checked_address(address: str) -> urllib.parse.SplitResult:
@@ -111,22 +103,6 @@ def checked_address(address: str) -> urllib.parse.SplitResult:
             "an address must have no name or password; give the name of an environment variable as token"
         )
     return parts
-
-
-def _check(*, timeout: Any, retries: Any, max_batch: Any, token: Any) -> None:
-    if not _is_number(timeout, int | float) or not 0 < timeout <= _LONGEST_TIMEOUT_S:
-        raise OptionError(
-            f"timeout must be a number of seconds from 0 to {_LONGEST_TIMEOUT_S:g}, got {timeout!r:.60}"
-        )
-    if not _is_number(retries, int) or not 0 <= retries <= _MOST_RETRIES:
-        raise OptionError(f"retries must be an integer from 0 to {_MOST_RETRIES}, got {retries!r:.60}")
-    whole_number("max_batch", max_batch)
-    if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
-        raise OptionError("token must be the name of an environment variable, not the token itself")
-
-
-def _is_number(value: Any, kind: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort._core.optional import installed
 from beaufort._core.plugins import offered
 from beaufort._core.registry import Registry, unknown
-from beaufort.models._errors import ModelFileError
 from beaufort.models.filtered import with_filter
 from beaufort.models.filters import ImageFilter, load_filter
-from beaufort.models.options import check_names
-from beaufort.models.spec import Model
+from beaufort.models.options import option_names
+from beaufort.models.spec import Model, ModelFileError
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,6 @@ class Adapter:
     """Name of the extra that installs them, as in `pip install 'beaufort[…]'`; empty for the core."""
     example: str
     summary: str
-    options_of: str = ""
-    """`module:function` whose keywords are the options; what loads it if not said."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -53,15 +49,22 @@ class Adapter:
 
     def load(self, rest: str, options: dict[str, Any]) -> Model:
         """The model that the text after `kind:` stands for."""
-        check_names(options, self.options, self.kind)
-        loader: Callable[..., Model] = _imported(self.loads)
-        return loader(rest, **options)
+        for name in options:
+            if name not in self.options:
+                known = dict.fromkeys(self.options)
+                raise OptionError(unknown(f"option of {self.kind} models", name, known))
+        return self._loader(rest, **options)
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its options, beyond the fields of `Changes`."""
-        parameters = inspect.signature(_imported(self.options_of or self.loads)).parameters.values()
-        return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "source")
+        """Names of its options."""
+        return option_names(self._loader)
+
+    @property
+    def _loader(self) -> Callable[..., Model]:
+        module, _, name = self.loads.partition(":")
+        loader: Callable[..., Model] = getattr(import_module(module), name)
+        return loader
 
 
 adapters: Registry[Adapter] = Registry("kind of model", group="beaufort.model_kinds")
@@ -70,82 +73,62 @@ adapters: Registry[Adapter] = Registry("kind of model", group="beaufort.model_ki
 models: Registry[str] = Registry("model")
 """Models by a name of their own: `models.register("house-net", "python:house.nets:resnet")`."""
 
-for _adapter in (
-    Adapter(
-        "onnx",
-        "beaufort.models.onnx:load",
-        ("onnxruntime",),
-        "",
-        "onnx:resnet50.onnx",
-        "an ONNX file, run by ONNX Runtime",
-    ),
-    Adapter(
+for _kind, _needs, _extra, _example, _summary in (
+    ("onnx", ["onnxruntime"], "", "onnx:resnet50.onnx", "an ONNX file, run by ONNX Runtime"),
+    (
         "python",
-        "beaufort.models.python:load",
-        (),
+        [],
         "",
         "python:package.module:factory",
         "a function of yours that makes a model, a torch module or a callable",
-        "beaufort.models.python:as_model",
     ),
-    Adapter(
+    (
         "torch",
-        "beaufort.models.torch:load",
-        ("torch",),
+        ["torch"],
         "torch",
         "torch:model.pt2",
         "an exported program, or a state dict with arch=python:package.module:factory",
     ),
-    Adapter(
+    (
         "timm",
-        "beaufort.models.timm:load",
-        ("torch", "torchvision", "timm"),
+        ["torch", "torchvision", "timm"],
         "timm",
         "timm:resnet50.a1_in1k",
         "a model of timm, with its own preprocessing",
     ),
-    Adapter(
+    (
         "torchvision",
-        "beaufort.models.torchvision:load",
-        ("torch", "torchvision"),
+        ["torch", "torchvision"],
         "torchvision",
         "torchvision:resnet50.IMAGENET1K_V2",
         "a model of torchvision, with the preprocessing of its weights",
     ),
-    Adapter(
+    (
         "transformers",
-        "beaufort.models.transformers:load",
-        ("torch", "torchvision", "transformers"),
+        ["torch", "torchvision", "transformers"],
         "transformers",
         "transformers:microsoft/resnet-50",
         "an image classifier of transformers, by folder or name",
     ),
-    Adapter(
+    (
         "open_clip",
-        "beaufort.models.open_clip:load",
-        ("torch", "torchvision", "open_clip"),
+        ["torch", "torchvision", "open_clip"],
         "open_clip",
         "open_clip:ViT-B-32/laion2b_s34b_b79k",
         "zero-shot classification by CLIP, from class names and templates",
     ),
-    Adapter(
-        "http",
-        "beaufort.models.http:load",
-        (),
-        "",
-        "https://host/classify",
-        "a service that answers images with logits",
-    ),
-    Adapter(
+    ("http", [], "", "https://host/classify", "a service that answers images with logits"),
+    (
         "demo",
-        "beaufort.models.demo:load",
-        ("onnxruntime",),
+        ["onnxruntime"],
         "",
         "demo:digits",
         "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
     ),
 ):
-    adapters.register(_adapter.kind, _adapter)
+    adapters.register(
+        _kind, Adapter(_kind, f"beaufort.models.{_kind}:load", tuple(_needs), _extra, _example, _summary)
+    )
 
 
 def load_model(
@@ -160,7 +143,7 @@ def load_model(
         text: `kind:where`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
             `.pt2`; an address; or the name of a registered model.
         filter: an image filter before the model, as `clahe:clip=2,tiles=8`; several in their order.
-        **options: what to know or change: the fields of `Changes`, and what the adapter's `load` takes.
+        **options: what to know or change: those of the kind's `load`, among them `PreprocessingOptions`.
     """
     if filter is not None:
         chosen = load_filter(filter)  # a mistake in it is told before a network is loaded
@@ -187,11 +170,6 @@ def model_names() -> dict[str, str]:
     A package offers models by entry points of the group `beaufort.models`, `name = "module:factory"`.
     """
     return {**{name: f"python:{one.value}" for name, one in offered("beaufort.models").items()}, **models}
-
-
-def _imported(text: str) -> Any:
-    module, _, name = text.partition(":")
-    return getattr(import_module(module), name)
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes, Images, checked_pixels, is_tensor, on_host
-from beaufort.models._errors import ModelError
-from beaufort.models.options import whole_number
+from beaufort._core.validation import validate_count
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Logits, Model, ModelSpec
+from beaufort.models.spec import Logits, Model, ModelError, ModelSpec
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Network:
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
-            whole_number("max_batch", self.max_batch)
+            validate_count("max_batch", self.max_batch)
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
@@ -66,7 +65,7 @@ class Network:
         """Float32 logits, on the network's device, of tensors that are there; the host does not wait."""
         import torch
 
-        from beaufort.models._tensors import prepared
+        from beaufort.models.tensors import prepared
 
         assert self.on_device is not None
         step = self.max_batch or max(1, len(images))
@@ -84,7 +83,7 @@ class Network:
         They are what `logits_of_pixels` and `predict_pixels` take, and what an attack may change. Images are
         uint8 `(n, h, w, 1 or 3)`, as for a call.
         """
-        from beaufort.models._tensors import as_pixels
+        from beaufort.models.tensors import as_pixels
 
         return as_pixels(self.spec.preprocessing.fit(on_host(images)), self.device)
 
@@ -101,7 +100,7 @@ class Network:
     def _in_turns(self, run: Callable[[Any], Any], pixels: Any) -> Any:
         import torch
 
-        from beaufort.models._tensors import prepared_pixels
+        from beaufort.models.tensors import prepared_pixels
 
         step = self.max_batch or max(1, len(pixels))
         answers = []

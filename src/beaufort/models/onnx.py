@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Unpack
@@ -11,30 +15,19 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import MissingExtraError, OptionError
 from beaufort._core.optional import installed
-from beaufort.models._digest import digest_of_files
-from beaufort.models._errors import ModelError, ModelFileError
-from beaufort.models._onnx_files import onnx_files
-from beaufort.models._onnx_names import names_in, resize_in
+from beaufort._core.validation import validate_integer
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list, whole_number
+from beaufort.models.onnx_format import RESIZE, onnx_files
+from beaufort.models.options import DeviceOptions, make_spec
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import ModelSpec
+from beaufort.models.spec import ModelError, ModelFileError, digest_of_files
 
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
+_NAME_KEYS = ("names", "class_names", "classes", "labels")
+"""What exporters call the entry with the names of classes."""
 
 
-def load(
-    path: str,
-    *,
-    name: str | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
-    output: str | None = None,
-    **changes: Unpack[Changes],
-) -> Network:
+def load(path: str, *, output: str | None = None, **options: Unpack[DeviceOptions]) -> Network:
     """A network in an ONNX file.
 
     Input size, layout, dtype and a fixed batch are read from the file. What the file does not say is
@@ -44,44 +37,35 @@ def load(
 
     Args:
         path: the file; weights kept in other files must be in its folder.
-        name: what tables call it; the file's name if not given.
-        classes: how many, a list of names, a text file of them, or the name of a known list (`imagenet-1k`);
-            read from the file if not given.
-        label_space: what the classes are, `imagenet-1k` say.
-        device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if ONNX Runtime has one.
-        threads: of ONNX Runtime; all processors if not given.
-        max_batch: the most images to run at once.
         output: which output has the logits; the first if not given.
-        **changes: what is to be different about the preprocessing.
+        **options: see `DeviceOptions`; classes are read from the file if not given.
     """
     file = Path(path)
     if not file.is_file():
         raise ModelFileError(f"{path} is not a file; write an ONNX model as onnx:folder/model.onnx")
     weights = digest_of_files(onnx_files(file))
-    session, used = _session(file, device, threads)
-    entry, fixed_batch, preprocessing = _input(session, file)
+    session, used = _session(file, options.get("device", "auto"), options.get("threads"))
+    entry, fixed_batch, base = _input(session, file)
     exit_ = _output(session, file, output)
-    wanted = changed(preprocessing, changes)
-    if preprocessing.size not in (None, wanted.size) and wanted.layout == preprocessing.layout:
-        raise OptionError(
-            f"input_size must be {preprocessing.size}, the only one that {file} takes, got {wanted.size}; "
-            "export it with a height and width that may vary, or leave input_size out"
-        )
-    count, names = class_list(classes)
-    if count is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
-        count = exit_.shape[1]
-    if names is None:
-        names = names_in(session.get_modelmeta().custom_metadata_map, count)
-    spec = ModelSpec(
-        name=name if name is not None else file.stem,
+    spec = make_spec(
+        options,
+        default_name=file.stem,
         source=f"onnx:{path}",
-        preprocessing=wanted,
-        classes=count,
-        class_names=names,
-        label_space=label_space,
+        base=base,
         weights=weights,
         details={"output": output} if output else None,
     )
+    wanted = spec.preprocessing
+    if base.size not in (None, wanted.size) and wanted.layout == base.layout:
+        raise OptionError(
+            f"input_size must be {base.size}, the only one that {file} takes, got {wanted.size}; "
+            "export it with a height and width that may vary, or remove input_size"
+        )
+    if spec.classes is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
+        spec = replace(spec, classes=exit_.shape[1])
+    if spec.class_names is None:
+        names = names_in(session.get_modelmeta().custom_metadata_map, spec.classes)
+        spec = replace(spec, class_names=names)
 
     def forward(batch: NDArray[Any]) -> NDArray[Any]:
         count = len(batch)
@@ -94,7 +78,7 @@ def load(
             raise ModelError(f"ONNX Runtime cannot run {file}: {_first_line(error)}") from None
         return answer.reshape(count, -1) if set(answer.shape[2:]) == {1} else answer
 
-    limits = [limit for limit in (fixed_batch, max_batch) if limit is not None]
+    limits = [limit for limit in (fixed_batch, options.get("max_batch")) if limit is not None]
     return Network(spec, forward, used, min(limits, default=None)).counted()
 
 
@@ -107,7 +91,9 @@ def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
     options.log_severity_level = 3
     options.use_deterministic_compute = True
     if threads is not None:
-        options.intra_op_num_threads = options.inter_op_num_threads = whole_number("threads", threads, 4096)
+        options.intra_op_num_threads = options.inter_op_num_threads = validate_integer(
+            "threads", threads, 1, 4096
+        )
     falls_back = int(len(providers) > 1)  # otherwise it would print what is wrong, and try the same again
     try:
         session = onnxruntime.InferenceSession(
@@ -152,7 +138,7 @@ def _input(session: Any, file: Path) -> tuple[Any, int | None, Preprocessing]:
     size = tuple(sides) if all(isinstance(side, int) and side > 0 for side in sides) else None
     if isinstance(channels, int) and channels not in (1, 3):
         raise ModelError(f"{file} must take 1 or 3 channels, got {channels} (shape {shape})")
-    said = resize_in(session.get_modelmeta().custom_metadata_map)
+    said = _resize_in(session.get_modelmeta().custom_metadata_map)
     if said not in (None, size):
         raise ModelError(
             f"the metadata of {file} must say that images are resized to its input size, {size}, got "
@@ -178,3 +164,47 @@ def _output(session: Any, file: Path, wanted: str | None) -> Any:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def names_in(metadata: Mapping[str, str], count: int | None) -> tuple[str, ...] | None:
+    """The name of each output, in order; None if the metadata have no list of as many names.
+
+    A list, a dictionary by number (in JSON, or as Python prints it), or names separated by commas or lines.
+
+    >>> names_in({"names": "{0: 'cat', 1: 'dog'}"}, 2)
+    ('cat', 'dog')
+    """
+    for key in _NAME_KEYS:
+        names = _listed(metadata[key]) if key in metadata else ()
+        if names and len(names) == count:
+            return names
+    return None
+
+
+def _resize_in(metadata: Mapping[str, str]) -> Any:
+    """What the entry `RESIZE` says, unchecked; None if there is none."""
+    found = _parsed(metadata[RESIZE]) if RESIZE in metadata else None
+    return tuple(found) if isinstance(found, list) else found
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    found = _parsed(text)
+    if isinstance(found, dict):
+        try:
+            numbered = {int(key): name for key, name in found.items()}
+        except (TypeError, ValueError):
+            return ()
+        found = [numbered[place] for place in sorted(numbered)] if min(numbered, default=1) == 0 else []
+    if isinstance(found, str):
+        found = [name.strip() for name in found.split("\n" if "\n" in found else ",")]
+    good = isinstance(found, list | tuple) and all(isinstance(name, str) and name for name in found)
+    return tuple(found) if good else ()
+
+
+def _parsed(text: str) -> Any:
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return text

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
 from beaufort._core.registry import unknown
-from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, class_list, text_lines
+from beaufort.models.options import TorchOptions, class_list, text_lines
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelError, ModelFileError
 from beaufort.models.torch import choose_device, from_module, use_threads
 
 PLAIN = ("a photo of a {}.",)
@@ -21,16 +21,9 @@ PLAIN = ("a photo of a {}.",)
 def load(
     text: str,
     *,
-    classes: Any = None,
     templates: str | Path | Sequence[str] = PLAIN,
     pretrained: bool = True,
-    name: str | None = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
+    **options: Unpack[TorchOptions],
 ) -> Network:
     """A zero-shot classifier: `architecture/weights`, both as open_clip names them.
 
@@ -39,36 +32,36 @@ def load(
 
     Args:
         text: `ViT-B-32/laion2b_s34b_b79k` say; the weights may be a file.
-        classes: a list of names, or a text file of one a line; `imagenet-1k` takes open_clip's.
         templates: texts with `{}` for the class name, or a text file of them; `openai` takes the 80 and
             `simple` the 7 that open_clip has for ImageNet.
         pretrained: False leaves random weights and needs none in the text.
-        name: what tables call it; the text if not given.
-        label_space: what the classes are.
-        device: as for torch models.
-        threads: as for torch models.
-        max_batch: the most images to run at once.
-        tf32: as for torch models.
-        **changes: what is to be different about the preprocessing.
+        **options: see `TorchOptions`; classes `imagenet-1k` are called as open_clip calls them.
     """
     library = require("open_clip", "open_clip", what="open_clip models")
     architecture, _, weights = text.partition("/")
     _check_names(library, architecture, weights, pretrained)
-    names, label_space = _class_names(library, classes, label_space)
+    names, label_space = _class_names(library, options.get("classes"), options.get("label_space"))
     prompts = _templates(library, templates)
-    use_threads(threads)
-    where = choose_device(device)
+    use_threads(options.get("threads"))
+    where = choose_device(options.get("device", "auto"))
     try:
         clip = library.create_model(
             architecture, pretrained=weights if pretrained else None, device=where, weights_only=True
         ).eval()
     except (RuntimeError, OSError, ValueError) as error:
         raise ModelError(f"open_clip cannot load {text!r}: {' '.join(str(error).split()):.300}") from None
-    directions = _directions(library, clip, architecture, names, prompts, where)
+    directions = library.build_zero_shot_classifier(
+        clip,
+        library.get_tokenizer(architecture),
+        classnames=list(names),
+        templates=list(prompts),
+        device=where,
+    )
+    options.update({"classes": names, "label_space": label_space, "device": where})
     return from_module(
         clip,
         run=lambda images: clip.logit_scale.exp() * clip.encode_image(images, normalize=True) @ directions,
-        name=name or text.replace("/", "."),
+        default_name=text.replace("/", "."),
         source=f"open_clip:{text}",
         base=_preprocessing(library.get_model_preprocess_cfg(clip)),
         details={
@@ -76,25 +69,7 @@ def load(
             "class_names": list(names),
             "templates": list(prompts),
         },
-        classes=names,
-        label_space=label_space,
-        device=where,
-        max_batch=max_batch,
-        tf32=tf32,
-        **changes,
-    )
-
-
-def _directions(
-    library: Any, clip: Any, architecture: str, names: Sequence[str], prompts: Sequence[str], where: str
-) -> Any:
-    """One unit vector a class, as columns."""
-    return library.build_zero_shot_classifier(
-        clip,
-        library.get_tokenizer(architecture),
-        classnames=list(names),
-        templates=list(prompts),
-        device=where,
+        **options,
     )
 
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, get_args, get_type_hints
 
 import numpy as np
 
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.validation import validate_integer
 from beaufort.data.labels import class_lists, class_names
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelSpec
+
+_MOST_PIXELS = 999_999
+"""Along a side, and the most channels that are looked at."""
 
 
-class Changes(TypedDict, total=False):
-    """Changes to a model's preprocessing; a field that is absent keeps the adapter's default."""
+class PreprocessingOptions(TypedDict, total=False):
+    """Changes to a model's preprocessing; a field that is missing keeps the adapter's default."""
 
     input_size: int | Sequence[int] | None
     """Pixels: 224, or height and width."""
@@ -35,19 +40,96 @@ class Changes(TypedDict, total=False):
     dtype: str
 
 
-def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
+class ModelOptions(PreprocessingOptions, total=False):
+    """Options of every kind of model."""
+
+    name: str | None
+    """Name in tables and stores; that of the file, architecture or address if not given."""
+    classes: Any
+    """How many, a list of names, a text file of them, or the name of a known list (`imagenet-1k`)."""
+    label_space: str | None
+    """What the classes are, `imagenet-1k` say."""
+    max_batch: int | None
+    """The most images to run at once."""
+
+
+class DeviceOptions(ModelOptions, total=False):
+    """Options of models that run here."""
+
+    device: str
+    """`cpu`, `cuda`, `cuda:1`, `mps` (torch only); `auto`, the default, takes a GPU if there is one."""
+    threads: int | None
+    """Of the library that runs it; torch has one number of threads for the whole process."""
+
+
+class TorchOptions(DeviceOptions, total=False):
+    """Options of torch modules."""
+
+    channels_last: bool
+    """Lay images out with channels last; faster on some devices."""
+    tf32: bool
+    """Let a GPU multiply with 10 bits of precision; faster, and part of the digest."""
+
+
+def option_names(load: Callable[..., Any]) -> tuple[str, ...]:
+    """The options of a function that loads models: its keyword-only parameters and those it unpacks."""
+    parameters = inspect.signature(load).parameters.values()
+    names = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    unpacked = [one.name for one in parameters if one.kind is one.VAR_KEYWORD]
+    for group in unpacked:
+        names += get_type_hints(get_args(get_type_hints(load, include_extras=True)[group])[0])
+    return tuple(names)
+
+
+def make_spec(
+    options: ModelOptions,
+    *,
+    default_name: str,
+    source: str,
+    base: Preprocessing,
+    weights: str,
+    details: Mapping[str, Any] | None = None,
+) -> ModelSpec:
+    """The spec of a model with the caller's options.
+
+    Args:
+        options: what the caller said.
+        default_name: its name if the caller gave none.
+        source: where it comes from.
+        base: the preprocessing before the caller's changes.
+        weights: what identifies the parameters.
+        details: what else the predictions depend on.
+    """
+    count, names = class_list(options.get("classes"))
+    name = options.get("name")
+    return ModelSpec(
+        name=default_name if name is None else name,
+        source=source,
+        preprocessing=changed(base, options),
+        classes=count,
+        class_names=names,
+        label_space=options.get("label_space"),
+        weights=weights,
+        details=details or None,
+    )
+
+
+def changed(base: Preprocessing, options: PreprocessingOptions) -> Preprocessing:
     """A preprocessing with the caller's changes applied.
 
     A new input size takes the resize along, as `Preprocessing.at_size` does, unless another resize is given.
     """
-    changes = _checked_kinds(changes)
     given: dict[str, Any] = {
-        key: value for key, value in changes.items() if key not in ("input_size", "resize", "range")
+        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for name, value in options.items()
+        if name in PreprocessingOptions.__annotations__
     }
     channels = given.get("channels", base.channels)
+    validate_integer("channels", channels, 1, 3)
     if channels != base.channels:
         given = {"mean": (), "std": (), **given}
-    if (wanted := changes.get("range")) is not None:
+    if "range" in given:
+        wanted = given.pop("range")
         if wanted == "-1..1":
             given = {"value_range": "0..1", "mean": 0.5, "std": 0.5, **given}
         else:
@@ -55,40 +137,28 @@ def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
     for name in ("mean", "std"):
         if name in given:
             given[name] = _per_channel(name, given[name], channels)
-    if "input_size" in changes:
-        base = base.at_size(_pair(changes["input_size"]))
-    if "resize" in changes:
-        wanted_size = changes["resize"]
-        given["resize"] = tuple(wanted_size) if isinstance(wanted_size, Sequence) else wanted_size
+    if "input_size" in given:
+        size = _sides("input_size", given.pop("input_size"))
+        base = base.at_size((size, size) if isinstance(size, int) else size)
+    if "resize" in given:
+        given["resize"] = _sides("resize", given["resize"])
     return replace(base, **given)
 
 
-def whole_number(name: str, value: Any, most: int = 1_000_000) -> int:
-    """A whole number from 1; an error that names the option if it is anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise OptionError(f"{name} must be an integer from 1 to {most}, got {value!r:.60}")
-    return int(value)
+def _sides(name: str, value: Any) -> Any:
+    """One side, or height and width, in pixels; None stays None."""
+    if isinstance(value, list | tuple):
+        if len(value) != 2:
+            raise OptionError(f"{name} must be in pixels, such as 224 or (224, 320), got {value!r:.60}")
+        return tuple(validate_integer(name, side, 1, _MOST_PIXELS) for side in value)
+    return None if value is None else validate_integer(name, value, 1, _MOST_PIXELS)
 
 
-def _checked_kinds(changes: Changes) -> Changes:
-    """The changes as plain values; an error if one is of a kind that it cannot be."""
-    given: dict[str, Any] = {
-        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-        for name, value in changes.items()
-    }
-    for name, value in given.items():
-        if name in ("interpolation", "range", "layout", "order", "dtype"):
-            if not isinstance(value, str):
-                raise OptionError(f"{name} must be a string, got {value!r:.60}")
-        elif name == "channels":
-            whole_number(name, value)
-        elif name in ("input_size", "resize") and value is not None:
-            sides = list(value) if isinstance(value, list | tuple) else [value]
-            if not 1 <= len(sides) <= 2:
-                raise OptionError(f"{name} must be in pixels, such as 224 or (224, 320), got {value!r:.60}")
-            for side in sides:
-                whole_number(name, side)
-    return cast("Changes", given)
+def _per_channel(name: str, value: Any, channels: int) -> tuple[float, ...]:
+    values = value if isinstance(value, list | tuple) else (value,) * channels if value is not None else ()
+    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in values):
+        raise OptionError(f"{name} must have one number for each of {channels} channels, got {value!r:.60}")
+    return tuple(values)
 
 
 def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
@@ -143,14 +213,6 @@ def parse_options(texts: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def check_names(options: Mapping[str, Any], accepted: Iterable[str], kind: str) -> None:
-    """Refuse an option that the adapter does not know, with the nearest that it does."""
-    known = dict.fromkeys([*accepted, *Changes.__annotations__])
-    for name in options:
-        if name not in known:
-            raise OptionError(unknown(f"option of {kind} models", name, known))
-
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TEXTS = frozenset(
     {"name", "version", "digest", "token", "range", "device", "arch", "templates", "label_space", "filter"}
@@ -169,16 +231,3 @@ def _value(name: str, text: str) -> Any:
         numbers = tuple(int(part) if part.isdecimal() else float(part) for part in parts)
         return numbers[0] if len(numbers) == 1 else numbers
     return text
-
-
-def _per_channel(name: str, value: Any, channels: int) -> tuple[float, ...]:
-    values = value if isinstance(value, list | tuple) else (value,) * channels if value is not None else ()
-    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in values):
-        raise OptionError(f"{name} must have one number for each of {channels} channels, got {value!r:.60}")
-    return tuple(values)
-
-
-def _pair(size: Any) -> Any:
-    if size is None:
-        return None
-    return (size, size) if isinstance(size, int) else tuple(size)

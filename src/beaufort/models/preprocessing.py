@@ -181,10 +181,10 @@ class Preprocessing:
         out = np.empty((n, channels, height, width) if first else images.shape, np.float32)
         places = np.arange(channels)[:: -1 if backward else 1].copy()
         look_up = look_up_first if first else look_up_last
-        look_up(np.ascontiguousarray(images), self._tables(), places, out)
+        look_up(np.ascontiguousarray(images), self.tables(), places, out)
         return out if self.dtype == "float32" else out.astype(self.dtype)
 
-    def _tables(self) -> NDArray[np.float32]:
+    def tables(self) -> NDArray[np.float32]:
         """What the network gets for each level, a row for each of its channels."""
         tables = np.tile(np.arange(256, dtype=np.float32), (self.channels, 1))
         if self.value_range == "0..1":

@@ -9,126 +9,96 @@ from typing import Any, Unpack
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.plugins import look_here_too
 from beaufort._core.registry import unknown
-from beaufort.models._digest import declared, digest_of_layers
-from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.options import ModelOptions, TorchOptions, make_spec
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Model, ModelSpec
+from beaufort.models.spec import Model, ModelError, declared, digest_of_layers
 
 AS_THEY_ARE = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
 """Default for a plain function, which gets the uint8 images unchanged."""
 
+_OF_FLOATS = ("range", "mean", "std")
+"""What can only be said of floats."""
 
-def load(text: str, **options: Any) -> Model:
+
+def load(text: str, *, version: str | None = None, **options: Unpack[TorchOptions]) -> Model:
     """What `package.module:factory` makes, by `as_model`; a factory takes no arguments."""
     factory = find_object(text)
     if isinstance(factory, Model):
-        return as_model(factory, **options)
+        return as_model(factory, version=version, **options)
     if not callable(factory):
         raise ModelError(
             f"python:{text} must be a function that returns a model, got {type(factory).__name__}"
         )
     made = factory()
-    if not _is_finished(made):
-        options = {"name": text.rpartition(":")[2], "source": f"python:{text}", **options}
-    return as_model(made, **options)
+    if _is_finished(made):
+        return as_model(made, version=version, **options)
+    options = {"name": text.rpartition(":")[2], **options}
+    return as_model(made, source=f"python:{text}", version=version, **options)
 
 
 def as_model(
     thing: Any,
     *,
-    name: str | None = None,
     source: str | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
     version: str | None = None,
-    max_batch: int | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    channels_last: bool = False,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
+    **options: Unpack[TorchOptions],
 ) -> Model:
     """A model of a Python object.
 
     A `Model` is given back as it is. A torch module goes through the torch adapter, which puts it onto the
-    device and leaves it there; it answers in evaluation mode, and is in its own mode again after each call.
+    device and leaves it there; it predicts in evaluation mode, and is in its own mode again after each call.
     Any other callable gets the uint8 images `(n, h, w, c)` and returns logits `(n, classes)`; if anything is
     said about its preprocessing, it gets what that makes of them instead.
 
     Args:
         thing: the object.
-        name: what tables call it.
         source: where it comes from.
-        classes: how many, a list of names, or a text file of them.
-        label_space: what the classes are, `imagenet-1k` say.
-        version: a word that you change whenever the answers may. Without it the digest of a callable is
+        version: a word that you change whenever the predictions may. Without it the digest of a callable is
             `unknown`, and results are never taken from an earlier run; that of a torch module goes by its
             weights and by what it prints of its layers.
-        max_batch: the most images to run at once.
-        device: for torch modules.
-        threads: for torch modules.
-        channels_last: for torch modules.
-        tf32: for torch modules.
-        **changes: what is known about the preprocessing.
+        **options: see `TorchOptions`; what is about devices is for torch modules.
     """
     if _is_finished(thing):
-        said = {
-            "name": name,
-            "source": source,
-            "classes": classes,
-            "label_space": label_space,
-            "version": version,
-            "max_batch": max_batch,
-            **changes,
-        }
-        if given := [option for option, value in said.items() if value is not None or option in changes]:
+        said = {"source": source, "version": version, **options}
+        about = {"source", "version", *ModelOptions.__annotations__}
+        if given := [option for option in said if option in about and said[option] is not None]:
             raise OptionError(
-                f"options must not be given for a Model, which has a spec of its own, got {given[0]}; give "
+                f"options cannot be used with a Model, which has a spec of its own, got {given[0]}; pass "
                 "them where it is made, as as_model(function, classes=…)"
             )
         model: Model = thing
         return model
-    called = str(getattr(thing, "__name__", type(thing).__name__)) if name is None else name
+    called = str(getattr(thing, "__name__", type(thing).__name__))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.nn.Module):
         from beaufort.models.torch import from_module
 
+        details = {"layers": digest_of_layers(thing)}
+        if version is not None:
+            details["version"] = declared(version)
         return from_module(
             thing,
-            name=called,
+            default_name=called,
             source=source or f"torch:{type(thing).__name__}",
-            classes=classes,
-            label_space=label_space,
-            max_batch=max_batch,
-            device=device,
-            threads=threads,
-            channels_last=channels_last,
-            tf32=tf32,
-            details={
-                "layers": digest_of_layers(thing),
-                **({} if version is None else {"version": declared(version)}),
-            },
+            details=details,
             shared=True,
-            **changes,
+            **options,
         )
     if not callable(thing):
         raise ModelError(
             "a model must be a Model, a torch module, or a function from uint8 images (n, h, w, c) to "
             f"logits (n, classes), got {type(thing).__name__}"
         )
-    count, names = class_list(classes)
-    spec = ModelSpec(
-        name=called,
-        source=source or f"python:{called}",
-        preprocessing=_preprocessing(changes),
-        classes=count,
-        class_names=names,
-        label_space=label_space,
+    name = options.get("name")
+    spec = make_spec(
+        options,
+        default_name=called,
+        source=source or f"python:{called if name is None else name}",
+        base=AS_THEY_ARE if options.keys().isdisjoint(_OF_FLOATS) else Preprocessing(),
         weights=declared(version),
     )
-    return Network(spec, thing, "cpu", max_batch)
+    return Network(spec, thing, "cpu", options.get("max_batch"))
 
 
 def find_object(text: str) -> Any:
@@ -159,10 +129,3 @@ def find_object(text: str) -> Any:
 def _is_finished(thing: Any) -> bool:
     """Whether an object is a `Model` itself."""
     return isinstance(thing, Model) and not isinstance(thing, type)
-
-
-def _preprocessing(changes: Changes) -> Preprocessing:
-    """Uint8 images, or floats where anything is said that only floats can be."""
-    if not changes.keys() - {"input_size", "resize", "interpolation", "channels", "layout", "order", "dtype"}:
-        return changed(AS_THEY_ARE, changes)
-    return changed(Preprocessing(), changes)

@@ -1,18 +1,20 @@
-"""What a model is: a spec, and images in, logits out."""
+"""What a model is: a spec, and images in, logits out; its errors, and what identifies its parameters."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import OptionError
+from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.text import encodable, without_secrets
 from beaufort.models.preprocessing import Preprocessing
 
@@ -21,6 +23,14 @@ Logits: TypeAlias = NDArray[np.float32]
 
 UNKNOWN = "unknown"
 """Digest of a model whose weights cannot be identified; its results are never reused."""
+
+
+class ModelError(BeaufortError, RuntimeError):
+    """A model that cannot be loaded as asked, or that returns something other than logits."""
+
+
+class ModelFileError(BeaufortError, OSError):
+    """A file that cannot be read, or should not be, as the model it claims to be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,3 +141,43 @@ class Model(Protocol):
 def canonical(value: Any) -> bytes:
     """Canonical JSON: equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def digest_of_files(files: Iterable[Path]) -> str:
+    """The sha256 of one file, or of the names and sha256 of several."""
+    found = []
+    for file in files:
+        with file.open("rb") as opened:
+            found.append((file.name, hashlib.file_digest(opened, "sha256").hexdigest()))
+    if len(found) == 1:
+        return f"sha256:{found[0][1]}"
+    together = "".join(f"{name}\0{digest}\n" for name, digest in sorted(found))
+    return f"sha256:{hashlib.sha256(together.encode()).hexdigest()}"
+
+
+def digest_of_tensors(tensors: Mapping[str, Any]) -> str:
+    """The sha256 of torch tensors by name: order, device and memory format do not matter."""
+    import torch
+
+    whole = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        whole.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        if tensor.numel():
+            whole.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+    return f"sha256:{whole.hexdigest()}"
+
+
+def digest_of_layers(module: Any) -> str:
+    """The sha256 of what a torch module prints: its layers and their settings, which no weight tells."""
+    printed = re.sub(r"\bat 0x[0-9a-fA-F]+", "", repr(module))  # another address in every process
+    return f"sha256:{hashlib.sha256(encodable(printed).encode()).hexdigest()}"
+
+
+def declared(version: str | None) -> str:
+    """The identity that a person vouches for; unknown if nobody does."""
+    if version is None:
+        return UNKNOWN
+    if not str(version).strip():
+        raise OptionError("version must not be empty; give a string that changes whenever the model does")
+    return f"declared:{version}"

@@ -9,78 +9,50 @@ from typing import Any, Unpack
 from beaufort._core.errors import UnknownNameError
 from beaufort._core.optional import require
 from beaufort._core.registry import unknown
-from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, class_list
+from beaufort.models.options import TorchOptions, class_list
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelError
 from beaufort.models.torch import from_module, load_weights
 
 
-def load(
-    text: str,
-    *,
-    pretrained: bool = True,
-    name: str | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
-    channels_last: bool = False,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
-) -> Network:
+def load(text: str, *, pretrained: bool = True, **options: Unpack[TorchOptions]) -> Network:
     """A model of timm: `architecture`, `architecture.tag`, or `architecture@file` for weights of your own.
 
     Args:
         text: as timm names it, `resnet50.a1_in1k` say; a file is a state dict.
         pretrained: whether timm loads the published weights, which it may download; False leaves random
             ones. Without meaning where a file is given.
-        name: what tables call it; the text if not given.
-        classes: how many, a list of names, or a text file of them; timm knows if not given.
-        label_space: what the classes are; timm's tag tells for `in1k`.
-        device: as for torch models.
-        threads: as for torch models.
-        max_batch: the most images to run at once.
-        channels_last: as for torch models.
-        tf32: as for torch models.
-        **changes: what is to be different about the preprocessing.
+        **options: see `TorchOptions`; timm knows the classes, and its tag the label space of `in1k`.
     """
     timm = require("timm", "timm", what="timm models")
     architecture, _, file = text.partition("@")
     if not timm.is_model(architecture) and not architecture.startswith(("hf-hub:", "hf_hub:")):
         known = dict.fromkeys(timm.list_models() + timm.list_pretrained())
-        raise UnknownNameError(_told(architecture, known))
+        raise UnknownNameError(_unknown(architecture, known))
     pretrained = pretrained and not file
-    count, _ = class_list(classes)
+    count, _ = class_list(options.get("classes"))
     settings: dict[str, Any] = {}
     if count is not None and not pretrained:
         settings["num_classes"] = count
-    if "channels" in changes:
-        settings["in_chans"] = changes["channels"]
+    if "channels" in options:
+        settings["in_chans"] = options["channels"]
     module = timm.create_model(architecture, pretrained=pretrained, **settings)
     if file:
         load_weights(module, Path(file))
-    if label_space is None and pretrained and "in1k" in str(module.pretrained_cfg.get("tag")):
-        label_space = "imagenet-1k"
+    if options.get("label_space") is None and pretrained and "in1k" in str(module.pretrained_cfg.get("tag")):
+        options["label_space"] = "imagenet-1k"
     return from_module(
         module,
-        name=name or (f"{architecture}.{Path(file).stem}" if file else architecture),
+        default_name=f"{architecture}.{Path(file).stem}" if file else architecture,
         source=f"timm:{text}",
-        base=_preprocessing(timm, module, changes),
+        base=_preprocessing(timm, module, options),
         details={"architecture": f"timm:{architecture.partition('.')[0]}"},
-        classes=classes,
-        label_space=label_space,
-        device=device,
-        threads=threads,
-        max_batch=max_batch,
-        channels_last=channels_last,
-        tf32=tf32,
-        **changes,
+        **options,
     )
 
 
-def _preprocessing(timm: Any, module: Any, changes: Changes) -> Preprocessing:
+def _preprocessing(timm: Any, module: Any, options: TorchOptions) -> Preprocessing:
     config = timm.data.resolve_model_data_config(module)
     channels, *size = config["input_size"]
     scaled = tuple(math.floor(side / config["crop_pct"]) for side in size)
@@ -89,7 +61,7 @@ def _preprocessing(timm: Any, module: Any, changes: Changes) -> Preprocessing:
         resize: Any = scaled
     elif mode == "center" and len(set(size)) == 1:
         resize = scaled[0]
-    elif {"resize", "input_size"} & changes.keys():
+    elif {"resize", "input_size"} & options.keys():
         resize = tuple(size)
     else:
         raise ModelError(
@@ -106,7 +78,7 @@ def _preprocessing(timm: Any, module: Any, changes: Changes) -> Preprocessing:
     )
 
 
-def _told(architecture: str, known: dict[str, None]) -> str:
+def _unknown(architecture: str, known: dict[str, None]) -> str:
     told = unknown("model of timm", architecture, known)
     return (
         told

@@ -12,78 +12,47 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort._core.optional import require
-from beaufort.models._digest import digest_of_files, digest_of_tensors
-from beaufort.models._errors import ModelError, ModelFileError
+from beaufort._core.validation import validate_integer
 from beaufort.models._exported import open_exported
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list, whole_number
+from beaufort.models.options import TorchOptions, make_spec
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Logits, ModelSpec
+from beaufort.models.spec import Logits, ModelError, ModelFileError, digest_of_files, digest_of_tensors
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema")
 """Names under which training programs keep the state dict in a checkpoint."""
 
 
-def load(
-    path: str,
-    *,
-    arch: str | None = None,
-    name: str | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
-    channels_last: bool = False,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
-) -> Network:
+def load(path: str, *, arch: str | None = None, **options: Unpack[TorchOptions]) -> Network:
     """A network in a file of torch.
 
     An exported program (`.pt2`) brings its architecture and input size along; a state dict (`.pt`, `.pth`,
     `.th`, `.safetensors`, …) needs `arch`. Values are taken to be RGB in 0..1 unless something is said.
 
     Args:
-        path: the file. Pickled modules are refused: a pickle can run any program.
+        path: the file. Pickled modules are rejected: a pickle can run any program.
         arch: `python:package.module:factory`, which makes the module that the state dict fits.
-        name: what tables call it; the file's name if not given.
-        classes: how many, a list of names, or a text file of them; found out if not given.
-        label_space: what the classes are, `imagenet-1k` say.
-        device: `cpu`, `cuda`, `cuda:1`, `mps`; `auto` takes a GPU if there is one.
-        threads: of torch, in the whole process; left alone if not given.
-        max_batch: the most images to run at once.
-        channels_last: lay images out with channels last; faster on some devices.
-        tf32: let a GPU multiply with 10 bits of precision; faster, and part of the digest.
-        **changes: what is to be different about the preprocessing.
+        **options: see `TorchOptions`.
     """
     require("torch", "torch", what="torch models")
     file = Path(path)
     if not file.is_file():
         raise ModelFileError(f"{path} is not a file; write a torch model as torch:folder/model.pt2")
-    given: dict[str, Any] = {
-        "name": name if name is not None else file.stem,
-        "source": f"torch:{path}",
-        "classes": classes,
-        "label_space": label_space,
-        "device": device,
-        "threads": threads,
-        "channels_last": channels_last,
-        "tf32": tf32,
-    }
     if file.suffix == ".pt2":
         if arch is not None:
-            raise OptionError(f"arch must not be given for {path}, an exported program, got {arch!r}")
+            raise OptionError(f"arch cannot be used with {path}, which is an exported program")
         program = open_exported(file)
-        limits = [limit for limit in (program.batch, max_batch) if limit is not None]
+        limits = [limit for limit in (program.batch, options.get("max_batch")) if limit is not None]
+        options["max_batch"] = min(limits, default=None)
         return from_module(
             program.module,
+            default_name=file.stem,
+            source=f"torch:{path}",
             weights=digest_of_files([file]),
             base=program.preprocessing,
-            max_batch=min(limits, default=None),
             fixed_batch=program.batch,
             exported=True,
-            **given,
-            **changes,
+            **options,
         )
     if arch is None:
         raise OptionError(
@@ -92,59 +61,45 @@ def load(
         )
     module = _build(arch)
     load_weights(module, file)
-    return from_module(module, max_batch=max_batch, details={"architecture": arch}, **given, **changes)
+    details = {"architecture": arch}
+    return from_module(module, default_name=file.stem, source=f"torch:{path}", details=details, **options)
 
 
 def from_module(
     module: Any,
     *,
-    name: str,
+    default_name: str,
     source: str,
     run: Callable[[Any], Any] | None = None,
     base: Preprocessing | None = None,
     weights: str | None = None,
     details: dict[str, Any] | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
     fixed_batch: int | None = None,
     exported: bool = False,
     shared: bool = False,
-    channels_last: bool = False,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
+    **options: Unpack[TorchOptions],
 ) -> Network:
-    """A network of a torch module, which is put onto the device, and answers in evaluation mode.
+    """A network of a torch module, which is put onto the device, and predicts in evaluation mode.
 
     Args:
         module: the module.
-        name: what tables call it.
+        default_name: its name if the options have none.
         source: where it comes from.
         run: what gives the logits of a tensor of images; the module itself if not given.
-        base: the preprocessing before `changes`.
+        base: the preprocessing before the options' changes.
         weights: what identifies the parameters; their sha256 if not given.
-        details: what else the answers depend on.
-        classes: how many, a list of names, or a text file of them; found out if not given.
-        label_space: what the classes are.
-        device: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto`.
-        threads: of torch, in the whole process; left alone if not given.
-        max_batch: the most images to run at once.
+        details: what else the predictions depend on.
         fixed_batch: the only number of images that it takes; fewer are filled up. A module that
             `torch.compile` made is filled up too, so that it is compiled once.
         exported: whether it is an exported program, which knows no modes.
         shared: whether somebody else has the module, who may train it: it is in its own mode again after each
             call, and weights that have changed are noticed.
-        channels_last: lay images out with channels last.
-        tf32: let a GPU multiply with 10 bits of precision.
-        **changes: what is to be different about the preprocessing.
+        **options: see `TorchOptions`; the number of classes is found out if not given.
     """
     torch = require("torch", "torch", what="torch models")
-    use_threads(threads)
-    where = choose_device(device)
-    preprocessing = changed(base or Preprocessing(), changes)
-    count, names = class_list(classes)
+    use_threads(options.get("threads"))
+    where = choose_device(options.get("device", "auto"))
+    channels_last, tf32 = options.get("channels_last", False), options.get("tf32", False)
     weights = weights or digest_of_tensors(module.state_dict())
     if not exported and not shared:
         module.eval()
@@ -152,15 +107,13 @@ def from_module(
     if channels_last:
         module.to(memory_format=torch.channels_last)
     before = _versions(module) if shared else []
-    spec = ModelSpec(
-        name=name,
+    spec = make_spec(
+        options,
+        default_name=default_name,
         source=source,
-        preprocessing=preprocessing,
-        classes=count,
-        class_names=names,
-        label_space=label_space,
+        base=base or Preprocessing(),
         weights=weights,
-        details={**(details or {}), **({"tf32": True} if tf32 else {})} or None,
+        details={**(details or {}), **({"tf32": True} if tf32 else {})},
     )
 
     filled = _Filled(fixed_batch, compiled=hasattr(module, "_orig_mod"))
@@ -179,24 +132,37 @@ def from_module(
     def differentiable(batch: Any) -> Any:
         return logits(ready(batch))[: len(batch)]
 
-    def answer(batch: Any) -> Any:
+    def predict(batch: Any) -> Any:
         whole = ready(batch)  # outside of inference mode: its tensors are another kind to the compiler
         with torch.inference_mode():
             return logits(whole)[: len(batch)].detach()
 
     def forward(batch: NDArray[Any]) -> Logits:
-        found: Logits = answer(torch.from_numpy(batch).to(where)).cpu().numpy()
+        found: Logits = predict(torch.from_numpy(batch).to(where)).cpu().numpy()
         return found
 
     def unchanged() -> bool:
         return _versions(module) == before or digest_of_tensors(module.state_dict()) == weights
 
-    same = unchanged if shared else None
-    network = Network(spec, forward, where, max_batch, answer, channels_last, differentiable, same)
-    if count is None and hasattr(module, "_orig_mod") and run is None:
+    network = Network(
+        spec,
+        forward,
+        where,
+        options.get("max_batch"),
+        predict,
+        channels_last,
+        differentiable,
+        unchanged if shared else None,
+    )
+    if spec.classes is None and hasattr(module, "_orig_mod") and run is None:
         # A compiled module would be compiled for one image; what it was compiled from has as many classes.
         plain = from_module(
-            module._orig_mod, name=name, source=source, base=preprocessing, device=where, shared=shared
+            module._orig_mod,
+            default_name=spec.name,
+            source=source,
+            base=spec.preprocessing,
+            shared=shared,
+            device=where,
         )
         return replace(network, spec=replace(spec, classes=plain.spec.classes))
     return network.counted()
@@ -262,9 +228,9 @@ def choose_device(device: str) -> str:
 
 def use_threads(threads: int | None) -> None:
     """Let torch use so many threads, in the whole process; None leaves it as it is."""
-    if threads is None:
-        return
-    require("torch", "torch", what="torch models").set_num_threads(whole_number("threads", threads, 4096))
+    if threads is not None:
+        torch = require("torch", "torch", what="torch models")
+        torch.set_num_threads(validate_integer("threads", threads, 1, 4096))
 
 
 def load_weights(module: Any, file: Path) -> None:

@@ -9,42 +9,21 @@ from typing import Any, Unpack
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
 from beaufort._core.registry import unknown
-from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, class_list
+from beaufort.models.options import TorchOptions, class_list
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelError
 from beaufort.models.torch import from_module, load_weights
 
 
-def load(
-    text: str,
-    *,
-    pretrained: bool = True,
-    name: str | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
-    channels_last: bool = False,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
-) -> Network:
+def load(text: str, *, pretrained: bool = True, **options: Unpack[TorchOptions]) -> Network:
     """A classifier of torchvision: `name`, `name.WEIGHTS`, or `name@file` for weights of your own.
 
     Args:
         text: as torchvision names it, `resnet50` or `resnet50.IMAGENET1K_V1`; a file is a state dict.
         pretrained: whether the published weights are loaded, which may download them; False leaves
             random ones. Without meaning where a file is given.
-        name: what tables call it; the text if not given.
-        classes: how many, a list of names, or a text file of them; torchvision knows if not given.
-        label_space: what the classes are; `imagenet-1k` for published weights.
-        device: as for torch models.
-        threads: as for torch models.
-        max_batch: the most images to run at once.
-        channels_last: as for torch models.
-        tf32: as for torch models.
-        **changes: what is to be different about the preprocessing.
+        **options: see `TorchOptions`; published weights bring classes and label space along.
     """
     require("torchvision", "torchvision", what="torchvision models")
     library = import_module("torchvision.models")
@@ -52,14 +31,14 @@ def load(
     wanted, _, file = text.partition("@")
     architecture, _, tag = wanted.partition(".")
     weights = _weights(library, architecture, tag)
-    pretrained = pretrained and not file
-    count, _ = class_list(classes)
-    if pretrained:
+    count, _ = class_list(options.get("classes"))
+    if pretrained and not file:
         # the file is seen to hold tensors only, before torchvision loads it by its own means
         weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
         module = library.get_model(architecture, weights=weights, progress=False)
-        if classes is None:
-            classes, label_space = weights.meta["categories"], label_space or "imagenet-1k"
+        if options.get("classes") is None:
+            options["classes"] = weights.meta["categories"]
+            options["label_space"] = options.get("label_space") or "imagenet-1k"
     else:
         settings = {} if count is None else {"num_classes": count}
         module = library.get_model(architecture, weights=None, **_no_warnings(architecture), **settings)
@@ -67,18 +46,11 @@ def load(
         load_weights(module, Path(file))
     return from_module(
         module,
-        name=name or (f"{architecture}.{Path(file).stem}" if file else wanted),
+        default_name=f"{architecture}.{Path(file).stem}" if file else wanted,
         source=f"torchvision:{text}",
         base=_preprocessing(weights.transforms()),
         details={"architecture": f"torchvision:{architecture}"},
-        classes=classes,
-        label_space=label_space,
-        device=device,
-        threads=threads,
-        max_batch=max_batch,
-        channels_last=channels_last,
-        tf32=tf32,
-        **changes,
+        **options,
     )
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from beaufort._core.optional import require
-from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes
+from beaufort.models.options import TorchOptions
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelError
 from beaufort.models.torch import from_module
 
 _ELSEWHERE = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "id2label", "label2id")
@@ -19,34 +19,14 @@ _FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 """Pillow's numbers of its filters."""
 
 
-def load(
-    text: str,
-    *,
-    name: str | None = None,
-    classes: Any = None,
-    label_space: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    max_batch: int | None = None,
-    channels_last: bool = False,
-    tf32: bool = False,
-    **changes: Unpack[Changes],
-) -> Network:
+def load(text: str, **options: Unpack[TorchOptions]) -> Network:
     """An image classifier of transformers: a folder of `save_pretrained`, or a name on its hub.
 
     Its preprocessing is read from the image processor beside it. Code that comes with a model is not run.
 
     Args:
         text: folder or name.
-        name: what tables call it; the last part of the text if not given.
-        classes: how many, a list of names, or a text file of them; the configuration knows if not given.
-        label_space: what the classes are, `imagenet-1k` say.
-        device: as for torch models.
-        threads: as for torch models.
-        max_batch: the most images to run at once.
-        channels_last: as for torch models.
-        tf32: as for torch models.
-        **changes: what is to be different about the preprocessing.
+        **options: see `TorchOptions`; the configuration knows the classes.
     """
     transformers = require("transformers", "transformers", what="transformers models")
     local = Path(text).is_dir()
@@ -60,29 +40,22 @@ def load(
     except (OSError, ValueError) as error:
         told = " ".join(str(error).split())
         raise ModelError(f"transformers cannot load an image classifier from {text!r}: {told:.300}") from None
-    if classes is None:
+    if options.get("classes") is None:
         labels = module.config.id2label
-        classes = [str(labels[index]) for index in range(module.config.num_labels)]
+        options["classes"] = [str(labels[index]) for index in range(module.config.num_labels)]
     config = {key: value for key, value in module.config.to_diff_dict().items() if key not in _ELSEWHERE}
     return from_module(
         module,
-        name=name or Path(text).name,
+        default_name=Path(text).name,
         source=f"transformers:{text}",
-        base=_preprocessing(processor.to_dict(), module.config, changes),
+        base=_preprocessing(processor.to_dict(), module.config, options),
         details={"architecture": f"transformers:{type(module).__name__}", "config": _plain(config)},
-        classes=classes,
-        label_space=label_space,
-        device=device,
-        threads=threads,
-        max_batch=max_batch,
-        channels_last=channels_last,
-        tf32=tf32,
-        **changes,
+        **options,
     )
 
 
-def _preprocessing(processor: dict[str, Any], config: Any, changes: Changes) -> Preprocessing:
-    size, resize = _sizes(processor, config, changes)
+def _preprocessing(processor: dict[str, Any], config: Any, options: TorchOptions) -> Preprocessing:
+    size, resize = _sizes(processor, config, options)
     rescaled = processor.get("do_rescale", True)
     factor = processor.get("rescale_factor", 1 / 255)
     if (rescaled and abs(factor * 255 - 1) > 1e-6) or processor.get("rescale_offset"):
@@ -102,7 +75,7 @@ def _preprocessing(processor: dict[str, Any], config: Any, changes: Changes) -> 
     )
 
 
-def _sizes(processor: dict[str, Any], config: Any, changes: Changes) -> tuple[Any, Any]:
+def _sizes(processor: dict[str, Any], config: Any, options: TorchOptions) -> tuple[Any, Any]:
     """Input size and resize; transformers has a dialect for each family."""
     given = dict(processor.get("size") or {})
     crop = dict(processor.get("crop_size") or {}) if processor.get("do_center_crop") else {}
@@ -119,7 +92,7 @@ def _sizes(processor: dict[str, Any], config: Any, changes: Changes) -> tuple[An
             return cropped, short
         if (share := processor.get("crop_pct")) is not None:  # ConvNeXT's: no cropping from 384
             return (short, short), (int(short / share) if short < 384 else (short, short))
-    if "input_size" in changes:
+    if "input_size" in options:
         return None, None
     raise ModelError(
         f"the preprocessing of this model is not supported: its image processor resizes to {given}; "

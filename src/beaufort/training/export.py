@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
 from beaufort._core.files import write_bytes
-from beaufort.models._onnx_names import RESIZE
-from beaufort.models._onnx_write import Node, onnx_bytes
+from beaufort.models.onnx_format import RESIZE, Node, onnx_bytes
 from beaufort.training._onnx_parts import BEFORE, OnnxPart, Weight, call_parts, layer_parts
 from beaufort.training.architectures import BatchNorm, Normalize
 

@@ -13,7 +13,7 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
 from beaufort._core.registry import unknown
 from beaufort.models.network import Network
-from beaufort.models.options import Changes
+from beaufort.models.options import PreprocessingOptions
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
 from beaufort.training.checkpoint import TrainingFileError, read_weights
@@ -104,7 +104,7 @@ def load(
     device: str = "auto",
     threads: int | None = None,
     max_batch: int | None = None,
-    **changes: Unpack[Changes],
+    **changes: Unpack[PreprocessingOptions],
 ) -> Network:
     """A trained model, ready for evaluation.
 
@@ -123,7 +123,8 @@ def load(
     base = Preprocessing(size=(height, width), resize=(height, width), channels=channels)
     network = from_module(
         module,
-        name=(folder.name or folder.resolve().name) if name is None else name,
+        default_name=folder.name or folder.resolve().name,
+        name=name,
         source=f"trained:{text}",
         base=base,
         classes=list(facts["classes"]),

@@ -65,14 +65,7 @@ def _has_kernels() -> bool:
 def _table(preprocessing: Preprocessing, device: Any) -> Any:
     """What each of the 256 values becomes in each channel, `(channels, 256)`."""
     torch = require("torch", "torch", what="torch models")
-    values = np.arange(256, dtype=np.float32)[None].repeat(preprocessing.channels, axis=0)
-    if preprocessing.value_range == "0..1":
-        values /= np.float32(255)
-    if preprocessing.mean:
-        values -= np.array(preprocessing.mean, np.float32)[:, None]
-    if preprocessing.std:
-        values /= np.array(preprocessing.std, np.float32)[:, None]
-    return torch.from_numpy(values.astype(preprocessing.dtype)).to(device)
+    return torch.from_numpy(preprocessing.tables().astype(preprocessing.dtype)).to(device)
 
 
 def as_pixels(images: NDArray[np.uint8], device: str) -> Any:
