@@ -12,7 +12,7 @@ from beaufort import corrupt, get_corruption_names
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, expand_names, members_of
-from beaufort.corruptions._corruption import _pieces
+from beaufort.corruptions._backends import _pieces
 from beaufort.corruptions._kernels import Ops
 from beaufort.testing._contracts import digit, picture
 

@@ -49,7 +49,7 @@ def test_weights_change_no_choice_that_has_none() -> None:
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [1, 0], [1, -1], [1, float("nan")], [1, True], [1, "2"]])
 def test_wrong_weights(weights: Any) -> None:
-    with pytest.raises(OptionError, match="weights must be 2 positive numbers, one for each of the names"):
+    with pytest.raises(OptionError, match="weights must be"):
         Corrupt(["fog", "snow"], 3, weights=weights)
 
 

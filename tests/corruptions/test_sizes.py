@@ -141,7 +141,7 @@ def test_images_that_are_not_square(name: str) -> None:
 
 
 def test_a_size_far_from_the_published_ones_gets_one_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    notice = importlib.import_module("beaufort.corruptions._notice")
+    notice = importlib.import_module("beaufort.corruptions._sizes")
     monkeypatch.setattr(notice, "_given", count())
     large = np.zeros((notice.FAR, notice.FAR + 5, 3), np.uint8)
     with warnings.catch_warnings():

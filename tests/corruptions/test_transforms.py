@@ -336,7 +336,7 @@ def test_a_share_of_images_stays_clean(photos: np.ndarray) -> None:
         assert (made[i] == photos[i]).all() == (not chosen[i])
     assert Corrupt("contrast", 5, p=0).choose(1) is None
     np.testing.assert_array_equal(Corrupt("contrast", 5, p=0)(photos[0]), photos[0])
-    with pytest.raises(OptionError, match="share from 0 to 1"):
+    with pytest.raises(OptionError, match="p must be a number from 0 to 1, got 50"):
         Corrupt("fog", 3, p=50)
 
 
@@ -353,8 +353,7 @@ def test_a_severity_is_told_as_it_came(severity: Any) -> None:
     [
         ({"name": {"fog", "snow"}}, "name must be a name or a list of names, got {"),
         ({"name": {"fog": 2, "snow": 1}}, "name must be a name or a list of names, got {'fog': 2"),
-        ({"name": ["fog", "snow"], "weights": {4, 1}}, "weights must be a list with a number for each"),
-        ({"name": ["fog", "snow"], "weights": {1: 4, 2: 1}}, "weights must be a list with a number for each"),
+        ({"name": ["fog", "snow"], "weights": {"fog": 4, "snow": 1}}, "weights must be a number"),
         ({"name": "fog", "severity": [[1, 2], [3, 4]]}, r"severity must be a number .* got \[1, 2\]"),
         ({"name": "fog", "severity": {1: 2}}, r"severity must be a number .* got \{1: 2\}"),
     ],
@@ -363,11 +362,6 @@ def test_what_is_no_list_is_refused(options: dict[str, Any], says: str) -> None:
     """The order of texts in a set, and so the choice for each image, is another one in each process."""
     with pytest.raises(OptionError, match=says):
         Corrupt(**options)
-
-
-def test_floats_is_a_switch() -> None:
-    with pytest.raises(OptionError, match="floats must be True or False, got 'no'"):
-        Corrupt("fog", floats="no")  # type: ignore[arg-type]
 
 
 def test_a_pair_of_severities_is_a_range() -> None:
@@ -384,5 +378,5 @@ def test_epochs_differ_and_repeat(photos: np.ndarray) -> None:
     assert step.for_epoch(0) == step
     np.testing.assert_array_equal(first(photos), again(photos))
     assert (first(photos) != second(photos)).any()
-    with pytest.raises(OptionError, match="non-negative integer"):
+    with pytest.raises(OptionError, match="epoch must be an integer of at least 0, got -1"):
         step.for_epoch(-1)

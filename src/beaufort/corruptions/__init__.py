@@ -1,62 +1,20 @@
-"""Every corruption of ImageNet-C, its successor C-bar and MNIST-C, one file each."""
+"""Every corruption of ImageNet-C, its successor C-bar and MNIST-C, one file each.
+
+A file of this package is written as a plug-in is: it imports what it needs from here and registers its
+corruption.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from beaufort._core.arrays import Array, Bytes, Field, Images
-from beaufort.corruptions import (
-    blue_noise_sample,
-    brightness,
-    brownish_noise,
-    canny_edges,
-    caustic_refraction,
-    checkerboard_cutout,
-    circular_motion_blur,
-    cocentric_sine_waves,
-    contrast,
-    defocus_blur,
-    dotted_line,
-    elastic_transform,
-    fog,
-    frost,
-    gaussian_blur,
-    gaussian_noise,
-    glass_blur,
-    impulse_noise,
-    inverse,
-    inverse_sparkles,
-    jpeg_compression,
-    line,
-    lines,
-    motion_blur,
-    perlin_noise,
-    pessimal_noise,
-    pinch_and_twirl,
-    pixelate,
-    plasma_noise,
-    quantize,
-    ripple,
-    rotate,
-    saturate,
-    scale,
-    shear,
-    shot_noise,
-    single_frequency_greyscale,
-    snow,
-    sparkles,
-    spatter,
-    speckle_noise,
-    stripe,
-    translate,
-    transverse_chromatic_abberation,
-    zigzag,
-    zoom_blur,
-)
 from beaufort.corruptions._chain import Chain, Link, is_chain
 from beaufort.corruptions._choices import weigh_names
 from beaufort.corruptions._corruption import (
     SCALE_NAMES,
     SEVERITIES,
-    Choice,
     Corruption,
     Severity,
     checked_severity,
@@ -66,6 +24,7 @@ from beaufort.corruptions._corruption import (
 )
 from beaufort.corruptions._kernels import OPERATIONS, Ops, cpu_ops, torch_ops
 from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
+from beaufort.corruptions._recipe import Choice
 from beaufort.corruptions._sizes import (
     SCALES,
     Area,
@@ -125,3 +84,7 @@ __all__ = [
     "torch_ops",
     "weigh_names",
 ]
+
+for _module in iter_modules(__path__):  # each file registers its corruption
+    if not (_module.ispkg or _module.name.startswith("_")):
+        import_module(f"{__name__}.{_module.name}")

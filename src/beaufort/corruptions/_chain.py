@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from beaufort._core.arrays import open_images
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort.corruptions._corruption import Choice, Severity, corruptions, parse_severity
+from beaufort.corruptions._corruption import Severity, corruptions, parse_severity
 from beaufort.corruptions._kernels import ops_of
+from beaufort.corruptions._recipe import Choice
 from beaufort.corruptions._sizes import SCALES
 from beaufort.corruptions.rng import Id, checked_seed
 

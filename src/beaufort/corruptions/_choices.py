@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import bisect
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_number
 from beaufort.corruptions._chain import Chain, Link
 from beaufort.corruptions._corruption import Severity, checked_severity
 from beaufort.corruptions._names import expand_names
@@ -48,7 +46,7 @@ def weigh_names(given: Sequence[object], weights: Sequence[float] | None) -> Nam
     names = tuple(name for members in each for name in members)
     if weights is None:
         return Names(names, None)
-    if len(weights) != len(given) or not all(map(_is_weight, weights)):
+    if len(weights) != len(given) or any(validate_number("weights", one, 0) == 0 for one in weights):
         raise OptionError(
             f"weights must be {len(given)} positive numbers, one for each of the names, got {weights!r:.60}"
         )
@@ -60,11 +58,6 @@ def _members(name: object) -> tuple[str, ...]:
     if isinstance(name, str) and ("+" in name or "@" in name):
         return (str(Chain.parse(name)),)
     return expand_names([name], kind="corruption")
-
-
-def _is_weight(weight: object) -> bool:
-    number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-    return number and 0 < weight < math.inf  # type: ignore[operator]
 
 
 def chain_of(name: str, severity: Severity | None) -> Chain:

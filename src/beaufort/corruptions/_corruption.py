@@ -10,37 +10,32 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from beaufort._core.arrays import Bytes, Images, on_host, open_images
-from beaufort._core.errors import OptionError, RenderError
+from beaufort._core.arrays import on_host, open_images
+from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort._core.validation import validate_count
-from beaufort.corruptions._kernels import Ops, cpu_ops
-from beaufort.corruptions._notice import FAR, notice_size
+from beaufort.corruptions._backends import run_arrays, run_reference, run_tensors
+from beaufort.corruptions._recipe import Choice, Draw, Mixed, Recipe, Render
 from beaufort.corruptions._sizes import (
+    FAR,
     SCALES,
     between,
     between_severities,
     grown,
-    parts,
+    notice_size,
     settled,
     snapped,
     weight_of,
 )
-from beaufort.corruptions._tensors import run_tensors
-from beaufort.corruptions._threads import in_threads
 from beaufort.corruptions.rng import (
     STREAMS,
     Id,
     Key,
-    Keyed,
-    Random,
     ReferenceStream,
     check_ids,
     checked_seed,
@@ -59,96 +54,12 @@ _SEVERITY = re.compile(r"[0-9](\.[0-9]{1,20})?")
 _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
 """The scales for photos. Their recipes differ in constants only, which can be interpolated."""
 
-_PIECE = 1_204_224
-"""Bytes of images worked on at a time: eight 224×224×3 images, or two with a number drawn for each value."""
-
 _CHOICES = 4096
 """Choices that a corruption remembers: sizes and severities of a long run may differ from image to image."""
 
 BACKENDS = ("auto", "cpu", "torch")
 
-Draw = Callable[[Random, Images, Any], Any]
-Render = Callable[..., Images]
 R = TypeVar("R", bound=Render)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a corruption is made at one scale."""
-
-    levels: tuple[Any, ...]
-    """Constants by severity; a single entry serves all severities."""
-    draw: Draw | None
-    """What is random, `(random, images, params) -> drawn`; None if nothing is."""
-    render: Render
-    """`(images, params, drawn, ops) -> images`; without `drawn` if nothing is random."""
-    published: int
-    """Severity used when none is given."""
-    bulk: int
-    """Bytes of working memory for each value of the image, roughly."""
-    tensors: bool = True
-    """Whether draw and render work on torch tensors, too."""
-
-    def level(self, severity: int) -> Any:
-        """The constants of a published severity."""
-        return self.levels[severity - 1 if len(self.levels) > 1 else 0]
-
-    smooth: type | None = None
-    """The class of constants that asks the render for its smooth geometry, if it has one."""
-    fitted: int | None = None
-    """The side that constants were fitted to, which may have fractions then; None for published ones. Those
-    of a severity between two published ones are fitted to the side of their scale."""
-
-    def run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
-        """The images, corrupted; `random` gives a source of the same random numbers each time."""
-        if isinstance(params, Mixed):
-            both = [recipe.run(images, of, random, ops) for recipe, of in (params.low, params.high)]
-            return ops.mix(both, [1 - params.share, params.share])
-        if self.fitted is None:
-            return self._run(images, params, random, ops)
-        mixed = parts(params, self.fitted, self.smooth)
-        made = [self._run(images, part.params, random, ops) for part in mixed]
-        return made[0] if len(made) == 1 else ops.mix(made, [part.weight for part in mixed])
-
-    def _run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
-        if self.draw is None:
-            made = self.render(images, params, ops)
-        else:
-            made = self.render(images, params, self.draw(random(), images, params), ops)
-        kind, shape = getattr(made, "dtype", None), getattr(made, "shape", None)
-        if shape != images.shape or kind != images.dtype:  # else it would be cast and stretched in silence
-            rounded = "; round floats, as in np.clip(np.rint(x), 0, 255).astype(np.uint8)"
-            advice = "" if kind == images.dtype else rounded
-            kind = type(made).__name__ if kind is None else kind
-            raise RenderError(
-                f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
-                f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}{advice}"
-            )
-        return made
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """Two severities whose pictures are mixed, each with its recipe and constants."""
-
-    low: tuple[Recipe, Any]
-    high: tuple[Recipe, Any]
-    share: float
-    """Of the higher one."""
-
-    def _asdict(self) -> dict[str, Any]:
-        """As other constants have it."""
-        return {"low": self.low[1]._asdict(), "high": self.high[1]._asdict(), "share": self.share}
-
-
-class Choice(NamedTuple):
-    """What a corruption does to images of one size at one severity."""
-
-    scale: str
-    """The published scale whose recipe it is, also where `auto` or `relative` was asked for."""
-    recipe: Recipe
-    params: Any
-    """The constants, fitted to the image at the scales `auto` and `relative`."""
 
 
 class Corruption:
@@ -284,7 +195,7 @@ class Corruption:
             raise OptionError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
         words = None if ids is None else id_words(ids)
         if stream == "reference":
-            return batch.close(self._run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
+            return batch.close(run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
         key = Key.of(checked_seed(seed), self.name, self.version, level)
         if backend == "torch" and not recipe.tensors:
             raise OptionError(
@@ -293,7 +204,7 @@ class Corruption:
         there = not isinstance(color, np.ndarray) and color.is_cuda
         if backend == "torch" or (backend == "auto" and there and recipe.tensors):
             return batch.close(run_tensors(color, recipe, params, key, words))
-        return batch.close(self._run_keyed(on_host(color), recipe, params, key, words, jobs))
+        return batch.close(run_arrays(on_host(color), recipe, params, key, words, jobs))
 
     def params(
         self, severity: Severity | None = None, scale: str = "imagenet", side: int | None = None
@@ -420,70 +331,6 @@ class Corruption:
         low, high = self._choose_snapped(severity, below), self._choose_snapped(severity, above)
         fitted = between(low.params, SCALES[below], high.params, SCALES[above], side)
         return near._replace(recipe=replace(recipe, fitted=side), params=fitted)
-
-    def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: ReferenceStream) -> Bytes:
-        out = np.empty_like(color)
-        for i in range(len(color)):
-            out[i : i + 1] = recipe.run(color[i : i + 1], params, random.repeated(), cpu_ops())
-        return out
-
-    def _run_keyed(
-        self,
-        color: Bytes,
-        recipe: Recipe,
-        params: Any,
-        key: Key,
-        words: NDArray[np.uint64] | None,
-        jobs: int,
-    ) -> Bytes:
-        ops = cpu_ops()
-        color = _read_only(color)
-        ids = words if words is not None else _content_ids(color, recipe, ops)
-        if jobs == 1 and (len(color) == 1 or color.size * recipe.bulk <= _PIECE):
-            made = recipe.run(color, params, lambda: Keyed(key, ids, ops), ops)
-            return _own(np.asarray(made), color)
-        step = max(1, _PIECE // (math.prod(color.shape[1:]) * recipe.bulk))
-        out = np.empty_like(color)
-
-        def run(part: slice) -> None:
-            out[part] = recipe.run(color[part], params, lambda: Keyed(key, ids[part], ops), ops)
-
-        in_threads(run, _pieces(len(color), step, jobs), jobs)
-        return out
-
-
-def _read_only(color: Bytes) -> Bytes:
-    """The same memory, not to be written to.
-
-    Numba compiles a kernel anew for arrays that may be written to, and users have both kinds.
-    """
-    view = color.view()
-    view.flags.writeable = False
-    return view
-
-
-def _own(made: Bytes, color: Bytes) -> Bytes:
-    """The result in memory of its own: a render may hand back what it got, or a view of it."""
-    whole = made.flags.carray  # contiguous, and may be written to
-    return made if whole and not np.may_share_memory(made, color) else made.copy()
-
-
-def _pieces(count: int, step: int, jobs: int) -> list[slice]:
-    """A batch in pieces of `step` images.
-
-    For several threads, which wait for each other between pieces, they are up to twice as large, and
-    become smaller toward the end: the first thread that finds nothing left has not long to wait then.
-    """
-    cuts = [0]
-    while cuts[-1] < count:
-        left = count - cuts[-1]
-        size = step if jobs == 1 else min(2 * step, max(left // (4 * jobs), step // 2, 1))
-        cuts.append(cuts[-1] + size)
-    return [slice(start, stop) for start, stop in pairwise(cuts)]
-
-
-def _content_ids(color: Bytes, recipe: Recipe, ops: Ops) -> NDArray[np.uint64]:
-    return np.zeros(len(color), np.uint64) if recipe.draw is None else np.asarray(ops.content_ids(color))
 
 
 def checked_severity(severity: object) -> Severity:

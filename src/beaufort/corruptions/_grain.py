@@ -7,9 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from beaufort._core.arrays import Field, Images
+from beaufort.corruptions import Field, Images, Random
 from beaufort.corruptions._kernels import ops_of
-from beaufort.corruptions.rng import Random
 
 
 class Grained(Protocol):

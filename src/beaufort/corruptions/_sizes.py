@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import bisect
 import math
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
+
+from beaufort._core.errors import SizeWarning
 
 SCALES = {"mnist": 28, "cifar": 32, "tiny": 64, "imagenet": 224, "inception": 299}
 """The published scales and the side, in pixels, that their constants were chosen for."""
@@ -52,6 +55,11 @@ _RADII = sorted({math.hypot(x, y) for x in range(9) for y in range(9) if x * x +
 
 _ABOVE = 1 + 1e-9
 """Lifts a product that should be whole above it, whatever the rounding."""
+
+FAR = 3 * SCALES["inception"]
+"""From this short side on, constants for 299 pixels show so little that a notice is due."""
+
+_given = count()
 
 
 class Rendering(NamedTuple):
@@ -244,9 +252,9 @@ def _step(value: float, kind: str, side: int) -> _Step | None:
             whole = math.floor(value)
             return _Step(whole, whole + 1, weight_of(value - whole))
         case "share of the side":
-            count = value * side
-            whole = math.floor(count * _ABOVE)
-            return _Step(whole / side * _ABOVE, (whole + 1) / side * _ABOVE, weight_of(count - whole))
+            cells = value * side
+            whole = math.floor(cells * _ABOVE)
+            return _Step(whole / side * _ABOVE, (whole + 1) / side * _ABOVE, weight_of(cells - whole))
         case "enlargement" if 1 < value < _ENLARGED:
             return _Step(1, _ENLARGED, weight_of((value - 1) / (_ENLARGED - 1)))
         case "disk radius" if value < _RADII[-1]:
@@ -288,3 +296,15 @@ def _kinds(of: Any) -> list[tuple[str, str]]:
         else:
             kinds.append((name, "whole" if hint is int else "any"))
     return kinds
+
+
+def notice_size(side: int) -> None:
+    """Warn of images with a short side of so many pixels; only the first call in a process does."""
+    if next(_given) == 0:  # one step of a counter, so that of several threads one is first
+        warnings.warn(
+            f"the images have a short side of {side} pixels, far from the published sizes of 32 to 299: "
+            "scale 'auto' uses the constants for 299 pixels, and a blur of a few pixels hardly shows here; "
+            "scale='relative' lets them grow with the image",
+            SizeWarning,
+            stacklevel=3,
+        )

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort._core.arrays import Field, Images
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Field, Images, Ops, Random
 
 
 def phases(random: Random, images: Images) -> Field:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from beaufort._core.arrays import Field, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions import Field, Images, Ops, Random, corruption
 from beaufort.corruptions._spectrum import colored, phases
-from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):

@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions import Images, Ops, corruption
 
 _STEPS = np.linspace(-1, 1, 21)
 _WEIGHTS = np.exp(-2 * _STEPS**2)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import DiskRadius, Softness
+from beaufort.corruptions import DiskRadius, Images, Ops, Softness, corruption
 
 
 class Params(NamedTuple):

@@ -6,12 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Array, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions._strokes import draw_strokes
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
+from beaufort.corruptions.line import draw_strokes
 
 
 class Params(NamedTuple):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Field, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions.rng import Random, Undrawn
+from beaufort.corruptions import Field, Images, Ops, Random, corruption
+from beaufort.corruptions.rng import Undrawn
 
 
 class Params(NamedTuple):

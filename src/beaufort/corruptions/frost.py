@@ -8,13 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Images
 from beaufort._core.catalog import fetch
 from beaufort._core.errors import AssetError
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Images, Ops, Pixels, Random, corruption
 
 TEXTURES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 """The textures that are drawn from. A sixth is published and never used; 2 and 3 are the same."""

@@ -6,11 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Field, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels, WholePixels
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Field, Images, Ops, Pixels, Random, WholePixels, corruption
 
 
 class Params(NamedTuple):

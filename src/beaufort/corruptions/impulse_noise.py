@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Field, Images
-from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions import Field, Images, Ops, Pixels, Random, corruption
 from beaufort.corruptions._grain import coarse_shape, enlarge
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

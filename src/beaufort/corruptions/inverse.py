@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):

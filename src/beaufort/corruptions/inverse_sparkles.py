@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._stars import Star, draw_stars, glow
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Images, Ops, Random, corruption
+from beaufort.corruptions.sparkles import Star, draw_stars, glow
 
 
 class Params(NamedTuple):

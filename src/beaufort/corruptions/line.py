@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Array, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions._strokes import draw_strokes
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
+
+
+def draw_strokes(
+    images: Images, segments: Array, counts: Array, unit: float, ops: Ops, *, dash: float = 0.0
+) -> Images:
+    """Draw segments (x0, y0, x1, y1), given for 28×28, in white on an image of any size."""
+    height, width = images.shape[1:3]
+    fit = np.array([width, height, width, height]) / 28
+    return ops.strokes(images, segments * fit, counts, unit=unit, dash=dash * unit)
 
 
 class Params(NamedTuple):

@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Array, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Random, corruption
 
 _SIZE = 256
 """Entries of the table of the noise before it repeats."""

@@ -8,12 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Array, Images
 from beaufort._core.catalog import fetch
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
 
 _SIDE = 14
 

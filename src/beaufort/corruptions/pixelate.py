@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import PerPixel, nearness
+from beaufort.corruptions import Images, Ops, PerPixel, corruption
+from beaufort.corruptions._sizes import nearness
 
 
 class Params(NamedTuple):

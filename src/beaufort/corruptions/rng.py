@@ -324,3 +324,16 @@ class ReferenceStream:
 
     def poisson_levels(self, images: Images, rate: float, table: Bytes) -> Bytes:
         return table[np.minimum(self.poisson(images, rate), len(table) - 1)]
+
+
+def draw_permutations(random: HostRandom, size: int) -> Array:
+    """A random order of the numbers below `size` for each image, `(n, size)`, as NumPy's legacy one."""
+    order: Array | None = None
+    for last in range(size - 1, 0, -1):
+        other = random.integers((), 0, last + 1).astype(np.int64)
+        if order is None:
+            order = np.tile(np.arange(size), (len(other), 1))
+        images = np.arange(len(other))
+        order[images, last], order[images, other] = order[images, other], order[images, last].copy()
+    assert order is not None, "size is at least 2"
+    return order

@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Array, Images
-from beaufort.corruptions._affine import about_center, signs
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Random, corruption
+from beaufort.corruptions._geometry import about_center, signs
 
 
 class Params(NamedTuple):

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._affine import about_center
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions import Images, Ops, corruption
+from beaufort.corruptions._geometry import about_center
 
 
 class Params(NamedTuple):

@@ -8,12 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Bytes, Field, Images
-from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions import Bytes, Field, Images, Ops, Pixels, Random, corruption
 from beaufort.corruptions._grain import coarse_shape, enlarge, sample
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

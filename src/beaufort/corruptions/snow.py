@@ -6,11 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Array, Field, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Enlargement, Pixels, ShareKept, ends
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Enlargement, Field, Images, Ops, Pixels, Random, ShareKept, corruption
+from beaufort.corruptions._sizes import ends
 
 
 class Params(NamedTuple):

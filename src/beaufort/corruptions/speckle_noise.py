@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Field, Images
-from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions import Field, Images, Ops, Pixels, corruption
 from beaufort.corruptions._grain import draw_normals, enlarge
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
 
 
 class Params(NamedTuple):

@@ -6,10 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import ShareOfSide
+from beaufort.corruptions import Images, Ops, ShareOfSide, corruption
 
 
 class Params(NamedTuple):

@@ -14,6 +14,7 @@ import numpy as np
 from beaufort._core.arrays import Images, is_float, is_tensor, on_host, open_images, put_changed, to_levels
 from beaufort._core.errors import OptionError
 from beaufort._core.samples import find_images, find_places, map_leaves
+from beaufort._core.validation import validate_integer, validate_number
 from beaufort.corruptions._chain import Chain, Link, is_chain
 from beaufort.corruptions._choices import (
     Names,
@@ -121,16 +122,10 @@ class Corrupt:
         if isinstance(self.name, Iterable) and not isinstance(self.name, str):
             object.__setattr__(self, "name", tuple(self.name))
         if self.weights is not None:
-            if not isinstance(self.weights, Iterable) or isinstance(self.weights, set | frozenset | Mapping):
-                raise OptionError(f"weights must be a list with a number for each name, got {self.weights!r}")
             object.__setattr__(self, "weights", tuple(self.weights))
         object.__setattr__(self, "severity", freeze_severity(self.severity))
         object.__setattr__(self, "seed", checked_seed(self.seed))
-        if not isinstance(self.p, int | float | np.integer | np.floating) or not 0 <= self.p <= 1:
-            raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
-        object.__setattr__(self, "p", float(self.p))
-        if not isinstance(self.floats, bool):
-            raise OptionError(f"floats must be True or False, got {self.floats!r}")
+        object.__setattr__(self, "p", validate_number("p", self.p, 0, 1))
         if self.boxes not in ("refuse", "keep"):
             raise OptionError(f"boxes must be 'refuse' or 'keep', got {self.boxes!r}")
         if not (self._names.names and self._severities):
@@ -172,36 +167,26 @@ class Corrupt:
         >>> rough.for_epoch(1) == rough.for_epoch(1), rough.for_epoch(1) == rough.for_epoch(2)
         (True, False)
         """
-        if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or epoch < 0:
-            raise OptionError(f"epoch must be a non-negative integer, got {epoch!r}")
-        if epoch == 0:
+        if validate_integer("epoch", epoch, 0) == 0:
             return self
         digest = hashlib.blake2b(f"beaufort|epoch|{self.seed}|{epoch}".encode(), digest_size=8).digest()
         return replace(self, seed=int.from_bytes(digest, "little"))
 
     def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        if self.floats and is_float(image):
-            return self._floats(image, image_id)
+        if self.floats and is_float(image):  # what is not corrupted keeps every digit
+            levels = to_levels(image)
+            return put_changed(image, levels, self._image(levels, image_id))
         batch = open_images(image)
         color = batch.color
         if is_tensor(color) and not color.is_cuda:
             color = on_host(color)
         if len(color) == 0:
             return batch.close(color)
-        return batch.close(self._corrupt(color, self._ids(image, color, image_id)))
-
-    def _floats(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        """The image with what was corrupted; the rest of it as it came, with every digit."""
-        levels = to_levels(image)
-        made = self._image(levels, image_id)
-        return put_changed(image, levels, made)
-
-    @staticmethod
-    def _ids(image: Any, color: Images, image_id: Id | Sequence[Id] | None) -> Sequence[Id]:
         if image_id is None:
-            ids: list[Id] = ops_of(color).content_ids(color).tolist()
-            return ids
-        return _ids(image_id, getattr(image, "ndim", 3) < 4, len(color))
+            ids = ops_of(color).content_ids(color).tolist()
+        else:
+            ids = _ids(image_id, getattr(image, "ndim", 3) < 4, len(color))
+        return batch.close(self._corrupt(color, ids))
 
     def choose(self, image_id: Id) -> tuple[str, Severity | None] | None:
         """The corruption and severity that the image of this id gets; None if it stays clean.

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort._core.arrays import Array, Images
-from beaufort.corruptions._affine import signs
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import WholePixels
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Random, WholePixels, corruption
+from beaufort.corruptions._geometry import signs
 
 
 class Params(NamedTuple):

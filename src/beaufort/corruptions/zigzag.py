@@ -9,12 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Array, Images
-from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._sizes import Pixels
-from beaufort.corruptions._strokes import draw_strokes
-from beaufort.corruptions.rng import Random
+from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
+from beaufort.corruptions.line import draw_strokes
 
 _LEFT, _RIGHT = 2, 25
 _HALF_WAVE, _AMPLITUDE = 4, 2

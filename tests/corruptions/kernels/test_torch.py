@@ -127,14 +127,14 @@ def test_the_batch_does_not_matter(name: str, device: str) -> None:
 
 
 def test_pieces_do_not_matter(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from beaufort.corruptions import _tensors
+    from beaufort.corruptions import _backends
 
     images = to_tensor(np.stack([picture(32, 32, variant=i) for i in range(7)]), device)
     for name in ("gaussian_noise", "frost", "snow", "contrast", "elastic_transform"):
         whole = corruptions[name](images, 3, ids=range(7), backend="torch")
         with monkeypatch.context() as patch:
-            patch.setattr(_tensors, "_CPU_PIECE", 32 * 32 * 3 * 24 * 3)
-            patch.setattr(_tensors, "_GPU_PIECE", 32 * 32 * 3 * 24 * 3)
+            patch.setattr(_backends, "_CPU_PIECE", 32 * 32 * 3 * 24 * 3)
+            patch.setattr(_backends, "_GPU_PIECE", 32 * 32 * 3 * 24 * 3)
             assert torch.equal(corruptions[name](images, 3, ids=range(7), backend="torch"), whole)
 
 

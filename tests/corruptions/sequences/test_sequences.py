@@ -158,16 +158,15 @@ def test_lengths(scale: str) -> None:
     [
         ({"scale": "mnist"}, "scale must be one of imagenet, tiny, cifar"),
         ({"scale": "imagenet"}, "sides of at least 224"),
-        ({"scale": "cifar", "difficulty": 2}, "difficulty must be 1, got 2"),
-        ({"scale": "cifar", "difficulty": True}, "difficulty must be 1, got True"),
+        ({"scale": "cifar", "difficulty": 2}, "difficulty must be .* got 2"),
+        ({"scale": "cifar", "difficulty": True}, "difficulty must be .* got True"),
         ({"scale": "cifar", "stream": "numpy"}, "stream must be one of keyed, reference, got 'numpy'"),
         ({"scale": "cifar", "seed": "a"}, "seed must be an integer, got 'a'"),
         ({"scale": "cifar", "ids": ["a"]}, "ids must be a list with one id for each of 2 images"),
         ({"scale": "cifar", "ids": "ab"}, "ids must be a list with one id for each of 2 images"),
         ({"scale": "cifar", "ids": {"a", "b"}}, "ids must be a list with one id for each of 2 images"),
         ({"scale": "cifar", "stream": "reference"}, "one image in an array, got 2 in an array"),
-        ({"scale": ["cifar"]}, "scale must be one of"),
-        ({"scale": "cifar", "difficulty": 1.0}, "difficulty must be 1, got 1.0"),
+        ({"scale": "cifar", "difficulty": 1.0}, "difficulty must be .* got 1.0"),
     ],
 )
 def test_refused(options: dict[str, Any], says: str) -> None:

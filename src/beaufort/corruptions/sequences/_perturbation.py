@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.arrays import Images, checked_pixels
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
-from beaufort.corruptions._kernels import cpu_ops, torch_ops
+from beaufort._core.validation import validate_integer
+from beaufort.corruptions._kernels import Ops, cpu_ops, ops_of, torch_ops
 from beaufort.corruptions.rng import (
     STREAMS,
     Id,
@@ -22,7 +25,6 @@ from beaufort.corruptions.rng import (
     checked_seed,
     id_words,
 )
-from beaufort.corruptions.sequences._frames import View
 
 SIDES = {"imagenet": 224, "tiny": 64, "cifar": 32}
 """The scales and the side of their frames."""
@@ -32,6 +34,38 @@ FRAMES = 31
 
 VERSION = 1
 """Goes up when an unchanged call gives other pixels."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A batch of pictures, larger than the frames if there is context."""
+
+    whole: Images
+    """`(n, h, w, c)`."""
+    side: int
+    """Of a frame."""
+    ops: Ops
+
+    @property
+    def middle(self) -> Images:
+        """The part that a frame shows."""
+        cropped = self.crop(self.whole)
+        return np.ascontiguousarray(cropped) if isinstance(cropped, np.ndarray) else cropped.contiguous()
+
+    def crop(self, images: Any, columns: slice | None = None) -> Any:
+        """The middle of pictures of the whole size, or other columns; half pixels go to even ones."""
+        top, left = (round((length - self.side) / 2) for length in images.shape[1:3])
+        across = slice(left, left + self.side) if columns is None else columns
+        return images[:, top : top + self.side, across]
+
+    def affine(self, matrix: NDArray[np.float64], about: tuple[float, float]) -> Images:
+        """The crop under a map (x, y) ← matrix · (x, y) about a point; black outside, cut off."""
+        return self.ops.affine_frame(self.whole, matrix, about, self.side)
+
+    def perspective(self, inverse: NDArray[np.float64]) -> Images:
+        """The crop of the picture under a perspective map, given from the frame to the picture; rounded."""
+        return self.ops.perspective_frame(self.whole, inverse, self.side)
+
 
 Render = Callable[[View, Any, Random], Iterator[Images]]
 
@@ -92,23 +126,19 @@ class Perturbation:
             difficulty: 1, or of noise also 2 and 3. (Of others a difficulty is a stride of the metric.)
             stream: `keyed`, or `reference` for the draws of the published programs, one image at a time.
         """
-        if not isinstance(scale, str) or scale not in self.levels:
+        if scale not in self.levels:
             raise OptionError(f"scale must be one of {', '.join(self.levels)}, got {scale!r}")
         levels, side = self.levels[scale], SIDES[scale]
-        whole = isinstance(difficulty, int | np.integer) and not isinstance(difficulty, bool)
-        if not whole or difficulty not in range(1, len(levels) + 1):
-            only = "1" if len(levels) == 1 else f"an integer from 1 to {len(levels)}"
-            raise OptionError(f"difficulty must be {only}, got {difficulty!r}")
+        validate_integer("difficulty", difficulty, 1, len(levels))
         if stream not in STREAMS:
             raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
         images = checked_pixels(images, "frames are made before values are scaled")
         if min(images.shape[1:3]) < side:
             raise OptionError(f"images must have sides of at least {side}, got {tuple(images.shape[1:3])}")
         check_ids(ids, len(images))
-        ops = cpu_ops() if isinstance(images, np.ndarray) else torch_ops()
         every = range(len(images)) if ids is None else ids
         random = self._random(images, every, checked_seed(seed), difficulty, stream)
-        return self._render(View(images, side, ops), levels[difficulty - 1], random)
+        return self._render(View(images, side, ops_of(images)), levels[difficulty - 1], random)
 
     def _random(self, images: Images, ids: Sequence[Id], seed: int, difficulty: int, stream: str) -> Random:
         if stream == "reference":

@@ -10,8 +10,7 @@ import numpy as np
 
 from beaufort._core.arrays import Images
 from beaufort.corruptions.rng import Random
-from beaufort.corruptions.sequences._frames import View
-from beaufort.corruptions.sequences._perturbation import perturbation
+from beaufort.corruptions.sequences._perturbation import View, perturbation
 
 
 def _about(view: View) -> tuple[float, float]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from beaufort._core.arrays import Images
 from beaufort.corruptions.rng import Random
-from beaufort.corruptions.sequences._frames import View
-from beaufort.corruptions.sequences._perturbation import FRAMES, perturbation
+from beaufort.corruptions.sequences._perturbation import FRAMES, View, perturbation
 
 
 @perturbation(

@@ -1,4 +1,4 @@
-"""Values between pixels: linear in both directions, black outside."""
+"""Positions and values between pixels: maps about the middle, bilinear samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions import Array, Images, Ops, Random
+
+
+def signs(random: Random, count: int) -> Array:
+    """Fair coins, -1 or 1, `(n, count)`."""
+    return random.host.integers((count,), 0, 2) * 2 - 1
+
+
+def about_center(images: Images, matrices: Array, ops: Ops) -> Images:
+    """Sample each image at matrix · (x, y) about its middle, black outside, rounded."""
+    height, width = images.shape[1:3]
+    middle = np.array([(width - 1) / 2, (height - 1) / 2])
+    full = np.empty((len(images), 2, 3))
+    full[:, :, :2] = matrices
+    full[:, :, 2] = middle - full[:, :, :2] @ middle
+    return ops.to_bytes(ops.affine(images, full, border="zero"), nearest=True)
 
 
 def sample(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:
