@@ -265,7 +265,7 @@ def end_process(folder: Path, deadline: float | None) -> bool:
 
 def test_a_process_that_is_ended_is_told_with_its_task(tmp_path: Path) -> None:
     tasks = [file_task("first"), Task("large", "large", "tests.studies.test_studies:end_process")]
-    with pytest.raises(LostProcessError, match=r"ended from outside.*\(begun were: large\); the same"):
+    with pytest.raises(LostProcessError, match=r"killed.*: large;"):
         run_tasks([[one] for one in tasks], tmp_path, jobs=2)
     assert (tmp_path / "first").exists()
 

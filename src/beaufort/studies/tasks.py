@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from beaufort._core.errors import BeaufortError
 
@@ -22,16 +21,16 @@ class LostProcessError(BeaufortError, RuntimeError):
     """A process that was ended while it had tasks to do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
-    """One piece of work, as plain values, so that another process can do it."""
+    """One piece of work, which can be sent to another process."""
 
     name: str
     file: str
     """What is there when it is done, below the output folder."""
     call: str
-    """`module:function`, called with the output folder, the deadline and `options`; it gives False if it
-    stopped at the deadline, and a text instead of True if there is something to be told about it."""
+    """`module:function`, called with the output folder, the deadline and `options`; it returns False if it
+    stopped at the deadline, and True or a warning about the result if it is done."""
     options: Mapping[str, Any] = field(default_factory=dict)
     serves: tuple[str, ...] = ()
     """The files that its own is for, if it is for nothing else: when they are there, it is not needed."""
@@ -44,7 +43,7 @@ class Task:
         return served or (folder / self.file).exists()
 
     def run(self, folder: Path, deadline: float | None) -> bool | str:
-        """Do it; whether it is done now, or what is to be told about it then."""
+        """Do it; whether it is done now, or a warning about its result."""
         module, _, name = self.call.partition(":")
         done: bool | str = getattr(import_module(module), name)(folder, deadline, **self.options)
         return done
@@ -75,39 +74,86 @@ def run_tasks(
     tell: Callable[[str], None] | None = None,
     at_end: Callable[[int], None] | None = None,
 ) -> StudyOutcome:
-    """Make what is missing, in the order of the list, but each task only when what it needs is there.
+    """Do the tasks that are missing, in the order of the list, but each only when what it needs is there.
 
     Args:
         phases: what to do; a task that does not say what it needs comes after all phases before its own.
         folder: where the files of the tasks are.
-        jobs: processes that share the work.
-        deadline: a time of `time.monotonic()` after which no task is begun, and at which trainings stop.
+        jobs: processes that share the tasks.
+        deadline: a time of `time.monotonic()` after which no task is begun, and at which training runs stop.
         tell: called with a line for each task.
-        at_end: called with the number of tasks that were made, also if one of them fails.
+        at_end: called with the number of tasks that were done, also if one of them fails.
     """
-    before = _count_done(phases, folder)
+
+    def count_done() -> int:
+        return sum(task.is_done(folder) for phase in phases for task in phase)
+
+    before = count_done()
+    missing = _missing(phases, folder)
+    say = tell or (lambda _: None)
     try:
-        run = _run_here if jobs == 1 else partial(_run_in_processes, jobs=jobs)
-        run(_missing(phases, folder), folder, deadline, tell or (lambda _: None))
+        if jobs == 1:
+            for task in missing:
+                if deadline is not None and time.monotonic() >= deadline:
+                    break
+                _report(task, _timed(task, folder, deadline), say)
+        elif missing:
+            _run_in_processes(missing, folder, deadline, say, jobs)
     finally:
-        there = _count_done(phases, folder)
+        there = count_done()
         if at_end is not None:
             at_end(there - before)
     return StudyOutcome(there - before, before, sum(map(len, phases)) - there)
 
 
-def _count_done(phases: Sequence[Sequence[Task]], folder: Path) -> int:
-    return sum(task.is_done(folder) for phase in phases for task in phase)
+def _missing(phases: Sequence[Sequence[Task]], folder: Path) -> dict[Task, set[str]]:
+    """Return the tasks to do, each with the files of other such tasks that have to be there first."""
+    left = [[task for task in phase if not task.is_done(folder)] for phase in phases]
+    every = {task.file for phase in left for task in phase}
+    found: dict[Task, set[str]] = {}
+    for phase in left:
+        before = {task.file for task in found}
+        found |= {task: before if task.after is None else every & {*task.after} for task in phase}
+    return found
 
 
-def _processes(jobs: int) -> ProcessPoolExecutor:
-    """Processes for all tasks, so that what they keep, such as corrupted images, is made once in each."""
+def _run_in_processes(
+    missing: dict[Task, set[str]],
+    folder: Path,
+    deadline: float | None,
+    say: Callable[[str], None],
+    jobs: int,
+) -> None:
+    """Share tasks among processes, which stay, so that what they keep, as corrupted images, is made once."""
+    waiting, there = dict(missing), set[str]()
+    running: dict[Future[tuple[bool | str, float]], Task] = {}
     spawn = multiprocessing.get_context("spawn")  # CUDA survives no fork
-    return ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent)
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent) as pool:
+        try:
+            while True:
+                if deadline is not None and time.monotonic() >= deadline:
+                    waiting.clear()
+                ready = [task for task, needs in waiting.items() if needs <= there][: jobs - len(running)]
+                for task in ready:
+                    del waiting[task]
+                    running[pool.submit(_timed, task, folder, deadline)] = task
+                if not running:  # nothing is left, or only what needs a task that was not done
+                    return
+                for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
+                    result = future.result()
+                    task = running.pop(future)
+                    if _report(task, result, say):
+                        there.add(task.file)
+        except BrokenProcessPool:
+            begun = ", ".join(task.name for task in running.values())
+            raise LostProcessError(
+                "a process was killed, as happens when memory runs out, while it did one of these tasks: "
+                f"{begun}; the same command continues, and fewer jobs need less memory"
+            ) from None
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, be it killed: nobody else would end it."""
+    """End this process when the one that started it is gone, even if it was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -118,89 +164,14 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class _Missing(NamedTuple):
-    """A task that is to be made."""
-
-    task: Task
-    needs: set[str]
-    """Files of other missing tasks that have to be there first."""
-
-
-def _missing(phases: Sequence[Sequence[Task]], folder: Path) -> list[_Missing]:
-    left = [[task for task in phase if not task.is_done(folder)] for phase in phases]
-    every = {task.file for phase in left for task in phase}
-    found: list[_Missing] = []
-    for phase in left:
-        before = {one.task.file for one in found}
-        found += [_Missing(task, before if task.after is None else every & {*task.after}) for task in phase]
-    return found
-
-
-def _run_here(
-    missing: Sequence[_Missing], folder: Path, deadline: float | None, say: Callable[[str], None]
-) -> None:
-    for task, _ in missing:
-        if deadline is not None and time.monotonic() >= deadline:
-            break
-        made, seconds = _timed(task, folder, deadline)
-        if made:
-            say(_line(task, made, seconds))
-
-
-def _run_in_processes(
-    missing: Sequence[_Missing],
-    folder: Path,
-    deadline: float | None,
-    say: Callable[[str], None],
-    *,
-    jobs: int,
-) -> None:
-    running: dict[Future[tuple[bool | str, float]], Task] = {}
-    with _processes(jobs) as pool:
-        try:
-            _share(missing, running, pool, folder, deadline, say, jobs)
-        except BrokenProcessPool:
-            begun = ", ".join(task.name for task in running.values())
-            raise LostProcessError(
-                f"a process was ended from outside, as happens where memory is short (begun were: {begun}); "
-                "the same command goes on, and fewer jobs need less memory"
-            ) from None
-
-
-def _share(
-    missing: Sequence[_Missing],
-    running: dict[Future[tuple[bool | str, float]], Task],
-    pool: ProcessPoolExecutor,
-    folder: Path,
-    deadline: float | None,
-    say: Callable[[str], None],
-    jobs: int,
-) -> None:
-    """Let processes make what is missing; `running` has what they are at."""
-    waiting, there = list(missing), set[str]()
-    while True:
-        if deadline is not None and time.monotonic() >= deadline:
-            waiting.clear()
-        ready = [one for one in waiting if one.needs <= there][: jobs - len(running)]
-        for one in ready:
-            waiting.remove(one)
-            running[pool.submit(_timed, one.task, folder, deadline)] = one.task
-        if not running:  # nothing is left, or only what needs a task that was not made
-            return
-        finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-        for future in finished:
-            made, seconds = future.result()
-            task = running.pop(future)
-            if made:
-                there.add(task.file)
-                say(_line(task, made, seconds))
-
-
-def _line(task: Task, made: bool | str, seconds: float) -> str:
-    """What is told when a task is done."""
-    return f"{task.name}: {seconds:.1f} s" + (f"; {made}" if isinstance(made, str) else "")
-
-
 def _timed(task: Task, folder: Path, deadline: float | None) -> tuple[bool | str, float]:
     start = time.monotonic()
     return task.run(folder, deadline), time.monotonic() - start
+
+
+def _report(task: Task, result: tuple[bool | str, float], say: Callable[[str], None]) -> bool:
+    """Report a task that is done; whether it is."""
+    made, seconds = result
+    if made:
+        say(f"{task.name}: {seconds:.1f} s" + (f"; {made}" if isinstance(made, str) else ""))
+    return bool(made)

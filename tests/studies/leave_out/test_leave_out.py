@@ -16,16 +16,17 @@ from typer.testing import CliRunner
 from beaufort._core.errors import ImageValueError, OptionError, UnknownNameError
 from beaufort.cli import app
 from beaufort.data import Problem, load_dataset, resized
-from beaufort.studies.leave_out import images
-from beaufort.studies.leave_out.scores import value_score
-from beaufort.studies.leave_out.writing import page, table
+from beaufort.studies.leave_out import readable_images as images
+from beaufort.studies.leave_out.value_report import value_score
+from beaufort.studies.leave_out.value_report import values_csv as table
+from beaufort.studies.leave_out.value_report import values_page as page
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
 
 from beaufort.data.protocols import split_by  # noqa: E402
 from beaufort.studies.leave_out import leave_out, remarks  # noqa: E402
-from beaufort.studies.leave_out.run import _kept_back, _slug  # noqa: E402
+from beaufort.studies.leave_out.experiment import _kept_back, _slug  # noqa: E402
 from beaufort.training import Recipe, open_training_data, train  # noqa: E402
 
 NETWORK = """

@@ -6,8 +6,7 @@ the left-out value, and on some images of the others that it was not trained on 
 
 from __future__ import annotations
 
-from beaufort.studies.leave_out.run import LeaveOut, LeaveOutProgress, leave_out
-from beaufort.studies.leave_out.scores import ValueScore
-from beaufort.studies.leave_out.writing import remarks
+from beaufort.studies.leave_out.experiment import LeaveOut, LeaveOutProgress, leave_out
+from beaufort.studies.leave_out.value_report import ValueScore, remarks
 
 __all__ = ["LeaveOut", "LeaveOutProgress", "ValueScore", "leave_out", "remarks"]

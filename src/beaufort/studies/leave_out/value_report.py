@@ -1,21 +1,63 @@
-"""What is written about the values: a table as CSV, and a page."""
+"""The score of each left-out value, and what is written about all of them: a CSV table and a page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.pages import render
 from beaufort._core.text import counted, csv_text
 from beaufort.data import Problem
-from beaufort.metrics.stats import Estimate
-from beaufort.studies.leave_out.scores import ValueScore
+from beaufort.metrics.stats import Estimate, mean_interval, newcombe
 from beaufort.training import Recipe
 from beaufort.training.ending import ENDING_RULE
 
 _NUMBERS = ("accuracy", "seen", "drop")
 
 
-def table(column: str, scores: Sequence[ValueScore]) -> str:
+@dataclass(frozen=True)
+class ValueScore:
+    """How models that never saw a value do on its images."""
+
+    value: str
+    trained_on: int
+    """Images of other values that each network was trained on."""
+    accuracy: Estimate
+    """On the images of the value; the mean over seeds, with an interval over images."""
+    seen: Estimate | None
+    """On images of other values that were not trained on; None if none were kept back."""
+    drop: Estimate | None
+    """What is lost: `seen` less `accuracy`."""
+    by_seed: tuple[float, ...]
+    """The accuracy on the images of the value, of each seed."""
+    cap: float
+    """The highest accuracy without luck: less than 1 if a class has images of this value alone. A network
+    that was fine-tuned may know such a class from before."""
+    unread: int
+    """Images of the value that could not be read, and do not count."""
+
+
+def value_score(
+    value: str,
+    trained_on: int,
+    held_out: NDArray[np.bool_],
+    seen: NDArray[np.bool_] | None,
+    *,
+    cap: float,
+    unread: int,
+) -> ValueScore:
+    """The score of right and wrong answers, `(seeds, images)`."""
+    accuracy = mean_interval(held_out.mean(axis=0))
+    other = None if seen is None else mean_interval(seen.mean(axis=0))
+    drop = None if other is None else newcombe(other, accuracy)
+    by_seed = tuple(map(float, held_out.mean(axis=1)))
+    return ValueScore(value, trained_on, accuracy, other, drop, by_seed, cap, unread)
+
+
+def values_csv(column: str, scores: Sequence[ValueScore]) -> str:
     """A row for each value; shares from 0 to 1, empty where there is no number."""
     ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
     head = ["images", "trained_on", *ends, "lowest_seed", "highest_seed", "seeds", "cap", "unread"]
@@ -24,15 +66,12 @@ def table(column: str, scores: Sequence[ValueScore]) -> str:
 
 
 def _row(one: ValueScore) -> list[object]:
-    numbers = [cell for number in (one.accuracy, one.seen, one.drop) for cell in _cells(number)]
+    numbers: list[str] = []
+    for number in (one.accuracy, one.seen, one.drop):
+        ends = ("", "", "") if number is None else (number.value, number.low, number.high)
+        numbers += [end if isinstance(end, str) else f"{end:.6f}" for end in ends]
     seeds = (f"{min(one.by_seed):.6f}", f"{max(one.by_seed):.6f}", len(one.by_seed))
     return [one.value, one.accuracy.n, one.trained_on, *numbers, *seeds, f"{one.cap:.6f}", one.unread]
-
-
-def _cells(number: Estimate | None) -> tuple[str, str, str]:
-    if number is None:
-        return "", "", ""
-    return f"{number.value:.6f}", f"{number.low:.6f}", f"{number.high:.6f}"
 
 
 def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str = "") -> list[str]:
@@ -66,7 +105,7 @@ def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str 
     return told
 
 
-def page(
+def values_page(
     column: str,
     data: str,
     recipe: Recipe,
@@ -77,7 +116,7 @@ def page(
     """One HTML file: the values from the largest drop to the smallest."""
     order = sorted(scores, key=lambda one: -one.drop.value if one.drop else one.accuracy.value)
     return render(
-        "studies/leave_out/page.html",
+        "studies/leave_out/leave-out.html",
         title=f"{column} left out",
         eyebrow=f"{data} · {recipe.name}",
         navigation={"values": "Values", "reading": "How to read it"},

@@ -1,4 +1,4 @@
-"""Train, evaluate and score for each value; trainings and answers that are there are not made again."""
+"""Train, evaluate and score for each value; training runs and predictions that exist are not made again."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ from beaufort._core.validation import validate_count
 from beaufort.data import Dataset, Problem, load_dataset
 from beaufort.data.protocols import Split, hold_out, leave_one_out
 from beaufort.evaluation import LazyModel, evaluate
-from beaufort.studies.leave_out.images import readable
-from beaufort.studies.leave_out.scores import ValueScore, value_score
-from beaufort.studies.leave_out.writing import page, table
+from beaufort.studies.leave_out.readable_images import readable
+from beaufort.studies.leave_out.value_report import ValueScore, value_score, values_csv, values_page
 from beaufort.suites import Suite
-from beaufort.training import Recipe, TrainingData, failure, get_recipe, open_training_data, train
+from beaufort.training import (
+    Recipe,
+    TrainingData,
+    TrainingProgress,
+    failure,
+    get_recipe,
+    open_training_data,
+    train,
+)
 from beaufort.training.trained import find_trained, read_facts
 
 TABLE, PAGE = "leave-out.csv", "index.html"
@@ -95,22 +102,12 @@ def leave_out(
     _check_classes(usable)
     _check_start(chosen_recipe.start, usable, column, splits, seen)
     parts = {value: _kept_back(split, seen, usable.labels) for value, split in splits.items()}
-    work = _Work(
-        usable,
-        chosen_recipe,
-        Path(output),
-        seeds,
-        device,
-        progress,
-        len(splits) * seeds,
-    )
-    scores = tuple(work.value(value, split, *parts[value], unread[value]) for value, split in splits.items())
-    found = LeaveOut(column, scores, problems, Path(output), tuple(work.failed))
-    write_bytes(found.folder / TABLE, table(column, scores).encode())
-    write_bytes(
-        found.folder / PAGE,
-        page(column, dataset.name, chosen_recipe, scores, problems, found.failed).encode(),
-    )
+    runs = _Runs(usable, chosen_recipe, Path(output), seeds, device, progress, len(splits) * seeds)
+    scores = tuple(runs.score(value, split, *parts[value], unread[value]) for value, split in splits.items())
+    found = LeaveOut(column, scores, problems, Path(output), tuple(runs.failed))
+    write_bytes(found.folder / TABLE, values_csv(column, scores).encode())
+    page = values_page(column, dataset.name, chosen_recipe, scores, problems, found.failed)
+    write_bytes(found.folder / PAGE, page.encode())
     return found
 
 
@@ -191,7 +188,7 @@ def _recognized(usable: Dataset, column: str, seen: float) -> Iterator[tuple[str
 
 
 @dataclass
-class _Work:
+class _Runs:
     dataset: Dataset
     recipe: Recipe
     folder: Path
@@ -202,38 +199,31 @@ class _Work:
     begun: int = 0
     failed: list[str] = field(default_factory=list)
 
-    def value(self, value: str, split: Split, train_on: Places, kept_back: Places, unread: int) -> ValueScore:
+    def score(self, value: str, split: Split, train_on: Places, kept_back: Places, unread: int) -> ValueScore:
         """Train without a value, once for each seed, and score."""
         learned = replace(self.dataset.at(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
         shown = replace(
             self.dataset.at(np.concatenate([split.test, kept_back])), name=f"left-out-{_slug(value)}"
         )
         learned_from = open_training_data(learned)
-        answers = [self._answers(value, seed, learned_from, shown) for seed in range(self.seeds)]
-        right = np.array([[one[id] for id in shown.ids] for one in answers], np.bool_)
+        each = [self._correct(value, seed, learned_from, shown) for seed in range(self.seeds)]
+        right = np.array([[one[id] for id in shown.ids] for one in each], np.bool_)
         held_out, rest = right[:, : len(split.test)], right[:, len(split.test) :]
         return value_score(
             value, len(train_on), held_out, rest if len(kept_back) else None, cap=split.cap, unread=unread
         )
 
-    def _answers(self, value: str, seed: int, learned: TrainingData, shown: Dataset) -> dict[str, bool]:
-        """Whether each image was answered rightly, by its id."""
+    def _correct(self, value: str, seed: int, learned: TrainingData, shown: Dataset) -> dict[str, bool]:
+        """Train a network and return whether each image is classified correctly, by its id."""
         folder = self.folder / "trained" / f"{_slug(value)}-seed{seed}"
         begun, self.begun = self.begun, self.begun + 1
-        tell = None
-        if self.progress:
-            say = self.progress
-            tell = lambda at: say(  # noqa: E731
-                LeaveOutProgress(value, seed, begun * at.steps + at.step, self.trainings * at.steps)
-            )
-        made = train(
-            self.recipe,
-            learned,
-            output=folder,
-            seed=seed,
-            device=self.device,
-            progress=tell,
-        )
+
+        def tell(at: TrainingProgress) -> None:
+            if self.progress:
+                done = begun * at.steps + at.step
+                self.progress(LeaveOutProgress(value, seed, done, self.trainings * at.steps))
+
+        made = train(self.recipe, learned, output=folder, seed=seed, device=self.device, progress=tell)
         if made.facts["losses"][-1] is None:
             raise OptionError(
                 f"the training without {value}, seed {seed}, ended after "
