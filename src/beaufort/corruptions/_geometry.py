@@ -1,12 +1,16 @@
-"""Positions and values between pixels: maps about the middle, bilinear samples."""
+"""Geometry that several corruptions share: maps about the middle, bilinear samples, strokes, stars."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from beaufort.corruptions import Array, Images, Ops, Random
+from beaufort.corruptions.rng import HostRandom
+
+_MOST = 199
+"""Rays of a star."""
 
 
 def signs(random: Random, count: int) -> Array:
@@ -48,3 +52,60 @@ def _at(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:
 def _numbers(values: Any, dimensions: int, ops: Ops) -> Any:
     """The number of each image, in the shape that positions have."""
     return ops.lift(np.arange(len(values)).reshape(-1, *[1] * (dimensions - 1)), values)
+
+
+def draw_strokes(
+    images: Images, segments: Array, counts: Array, unit: float, ops: Ops, *, dash: float = 0.0
+) -> Images:
+    """Draw segments (x0, y0, x1, y1), given for 28×28, in white on an image of any size."""
+    height, width = images.shape[1:3]
+    fit = np.array([width, height, width, height]) / 28
+    return ops.strokes(images, segments * fit, counts, unit=unit, dash=dash * unit)
+
+
+class Star(NamedTuple):
+    """One star an image."""
+
+    center: Array
+    """Row and column in pixels, `(n, 2)`."""
+    counts: Array
+    """How many rays it has, `(n,)`."""
+    lengths: Array
+    """Of the rays, in pixels, `(n, 199)`; only as many count as there are rays."""
+
+
+def draw_stars(random: HostRandom, centers: Array, length: float) -> list[Star]:
+    """One star an image for each center, `(n, stars, 2)`, whose rays are about `length` long.
+
+    The lengths are one sequence: a star begins where the one before it ends. It is drawn for the most rays
+    that there can be, so that an image's numbers do not depend on the batch.
+    """
+    bulk = random.reseeded()
+    stars = centers.shape[1]
+    counts = random.integers((stars,), 50, 200).astype(np.int64)
+    normal = bulk.normal((stars * _MOST,), np.float64)
+    first = np.cumsum(counts, axis=1) - counts
+    found = []
+    for k in range(stars):
+        own = np.take_along_axis(normal, first[:, k, None] + np.arange(_MOST), axis=1)
+        found.append(Star(centers[:, k], counts[:, k], length + 0.25 * length * own))
+    return found
+
+
+def glow(images: Images, star: Star, exponent: float, ops: Ops) -> Any:
+    """How bright the star is at each pixel, from 0 to 1, `(n, h, w)`."""
+    rows, columns = ops.grid(images)
+    row, column = (ops.lift(star.center[:, k, None, None], images) for k in (0, 1))
+    counts = ops.lift(star.counts[:, None, None], images)
+    down, across = rows - row, columns - column
+    turn = (ops.arctan2(across, down) + np.pi) / (2 * np.pi) * counts
+    before = ops.floor(turn)
+    part = turn - before
+    lengths = ops.lift(star.lengths, images)
+    image = ops.lift(np.arange(len(star.counts))[:, None, None], images)
+    ray = ops.whole(before)
+    first, second = lengths[image, ray % counts], lengths[image, (ray + 1) % counts]
+    length = first + part * (second - first)
+    reach = length**2 / (down**2 + across**2 + 1e-4)
+    reach = reach if exponent == 1 else ops.power(reach, exponent)
+    return ops.clip((1 - (part - 0.5) ** 2) * reach, 0, 1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
-from beaufort.corruptions.line import draw_strokes
+from beaufort.corruptions._geometry import draw_strokes
 
 
 class Params(NamedTuple):

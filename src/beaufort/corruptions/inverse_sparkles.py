@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from beaufort.corruptions import Images, Ops, Random, corruption
-from beaufort.corruptions.sparkles import Star, draw_stars, glow
+from beaufort.corruptions._geometry import Star, draw_stars, glow
 
 
 class Params(NamedTuple):

@@ -7,15 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
-
-
-def draw_strokes(
-    images: Images, segments: Array, counts: Array, unit: float, ops: Ops, *, dash: float = 0.0
-) -> Images:
-    """Draw segments (x0, y0, x1, y1), given for 28×28, in white on an image of any size."""
-    height, width = images.shape[1:3]
-    fit = np.array([width, height, width, height]) / 28
-    return ops.strokes(images, segments * fit, counts, unit=unit, dash=dash * unit)
+from beaufort.corruptions._geometry import draw_strokes
 
 
 class Params(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
-from beaufort.corruptions.line import draw_strokes
+from beaufort.corruptions._geometry import draw_strokes
 
 _LEFT, _RIGHT = 2, 25
 _HALF_WAVE, _AMPLITUDE = 4, 2
