@@ -77,9 +77,9 @@ def test_pm_k_is_the_worst_frame_of_a_set(tmp_path: Path, monkeypatch: pytest.Mo
     assert [one["setting"] for one in json.loads(told.output)] == ["pm-0", "pm-5"]
     anchors = evaluate([looker()], SUITE, f"frame-sets:{root}#anchors", "anchors")
     assert anchors.results[0].accuracy == pytest.approx(values[0])
-    with pytest.raises(ResultsError, match=r"pm-5 needs an answer to every frame, got none of looker"):
+    with pytest.raises(ResultsError, match=r"looker .* pm-5"):
         pm_scores(open_results("anchors"), read_frame_sets(root), [5])
-    with pytest.raises(ResultsError, match="k must be a whole number from 0, got -1"):
+    with pytest.raises(OptionError, match=r"k must be .* got -1"):
         pm_scores(open_results("kept"), read_frame_sets(root), [-1])
 
 

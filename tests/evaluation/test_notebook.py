@@ -92,7 +92,7 @@ def test_data_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert every["severity"].dtype == pd.Int64Dtype()
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'beaufort\[pandas\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*'beaufort\[pandas\]'"):
         found.to_pandas()
 
 

@@ -60,7 +60,7 @@ def test_a_suite_of_one_condition(make: SimpleNamespace) -> None:
     suite = replace(make.suite, corruptions=("fog",), severities=(3,), clean=False)
     scores = make.scored(make.results_of(["one"], suite, 1))
     page = Reader(to_html(scores))
-    assert "each under 1 kind of damage at one strength: 1 version, 1 answer a model." in page.text
+    assert "each under 1 kind of corruption at one severity: 1 version, 1 prediction per model." in page.text
     assert "over 1 base image with all versions of each;" in page.text
     assert "the calibration error: its lower end comes from a bootstrap" in page.text
     assert "curves" not in page.ids
@@ -157,7 +157,7 @@ def test_headlines_say_no_more_than_the_interval(make: SimpleNamespace) -> None:
     scores = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60))
     for model in scores.models:
         said, value = headline(scores, model).sentence, model.metrics["mce"]
-        assert f"is {100 * value.value:.0f} % of AlexNet's, on average over 15 kinds of damage" in said
+        assert f"is {100 * value.value:.0f} % of AlexNet's, on average over 15 kinds of corruption" in said
         assert ("not decided" in said) == (value.low <= 1 <= value.high)
     same = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60), baseline="net")
     base = next(model for model in same.models if model.model == "net")
@@ -200,7 +200,7 @@ def test_no_folder_of_anybody_is_shown(scores: Scores) -> None:
     facts = {fact.name: fact.values for fact in provenance_facts(scores)}
     assert facts["Commands"] == ("beaufort run --data photos --store=out",)
     assert facts["Models left out"] == ("unfinished lacks 9 conditions",)
-    assert facts["Answers made"] == ("2026-01-02 03:04 UTC",)
+    assert facts["Predictions made"] == ("2026-01-02 03:04 UTC",)
     assert any(scores.suite.digest in value for value in facts["Suite"])
 
 
@@ -226,7 +226,7 @@ def test_one_model_and_one_severity(digits: tuple[Scores, object], alone: Scores
     scores, data = digits
     page = Reader(to_html(scores, examples=examples_of_data(scores, data)))  # type: ignore[arg-type]
     assert "curves" not in page.ids
-    assert "15 kinds of damage at one strength: 16 versions" in page.text
+    assert "15 kinds of corruption at one severity: 16 versions" in page.text
     single = Reader(to_html(alone))
     assert "model" not in single.ids
     assert "Ranking" not in single.text

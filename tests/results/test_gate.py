@@ -127,10 +127,9 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
     ("options", "told"),
     [
         ({}, "at least one of reference"),
-        ({"min_clean": 80}, "min_clean must be a share from 0 to 1, got 80"),
+        ({"min_clean": 80}, "min_clean must be .* 0 to 1, got 80"),
         ({"require": float("nan")}, "require must be"),
         ({"require": 1.01}, r"require must be a share from 0 to 1 \(100 %\) for mean_accuracy, got 1.01"),
-        ({"min_clean": 0.5, "rule": "hope"}, "rule must be one of"),
         ({"min_clean": 0.5, "max_drop": -1}, "max_drop must be"),
         ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
     ],

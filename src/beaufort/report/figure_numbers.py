@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -110,15 +110,10 @@ def pair_differences(scores: Scores) -> dict[tuple[int, int], PairDifferences]:
     found = {}
     for a, b in pairs:
         first, second = scores.models[a], scores.models[b]
+        whole = [scores.pairs.difference(one, first.model, second.model) for one in first.metrics]
+        each = [second.error_forms[one] - first.error_forms[one] for one in scores.suite.corruptions]
         found[a, b] = PairDifferences(
-            tuple(
-                scores.pairs.difference(metric, first.model, second.model).difference
-                for metric in first.metrics
-            ),
-            tuple(
-                (second.error_forms[name] - first.error_forms[name]).estimate(level)
-                for name in scores.suite.corruptions
-            ),
+            tuple(one.difference for one in whole), tuple(form.estimate(level) for form in each)
         )
     return found
 
@@ -143,7 +138,7 @@ class WorstClass:
 class WorstClasses:
     """Those of every model, and what to know about them."""
 
-    by_model: Mapping[str, tuple[WorstClass, ...]]
+    by_model: Mapping[str, Sequence[WorstClass]]
     """Worst first; empty where no class has enough images."""
     note: str
 
@@ -161,8 +156,7 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
             f"No class has more than {most} here, and at least {FEWEST} are needed to say anything about a "
             "class: so none is named.",
         )
-    chosen = np.isin(labels, enough)
-    places = np.flatnonzero(chosen)
+    places = np.flatnonzero(np.isin(labels, enough))
     found = {name: _worst(one.take(places), scores.level) for name, one in predictions.items()}
     few = len(present) - len(enough)
     left_out = f" {counted(few, 'class', 'classes')} with fewer than {FEWEST} images left out." if few else ""
@@ -177,22 +171,16 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
     return WorstClasses(found, note)
 
 
-def _worst(predictions: Predictions, level: float) -> tuple[WorstClass, ...]:
-    damaged = [row for row, condition in enumerate(predictions.conditions) if not condition.clean]
-    clean = next((row for row, condition in enumerate(predictions.conditions) if condition.clean), None)
-    predicted = np.where(
-        predictions.correct[damaged], predictions.labels, predictions.top[damaged, :, 0]
-    ).ravel()
-    worst = worst_classes(np.tile(predictions.labels, len(damaged)), predicted, _SHOWN)
-    return tuple(_class(predictions, one.label, damaged, clean, level) for one in worst)
-
-
-def _class(
-    predictions: Predictions, label: int, damaged: list[int], clean: int | None, level: float
-) -> WorstClass:
-    mine = predictions.labels == label
-    shares = predictions.correct[damaged][:, mine].mean(axis=0)
-    count = int(mine.sum())
-    under = mean_interval(shares, level=level)
-    hits = None if clean is None else int(predictions.correct[clean, mine].sum())
-    return WorstClass(label, count, under, None if hits is None else clopper_pearson(hits, count, level))
+def _worst(predictions: Predictions, level: float) -> list[WorstClass]:
+    labels, clean = predictions.labels, predictions.rows.get(None)
+    corrupted = [row for row, condition in enumerate(predictions.conditions) if not condition.clean]
+    correct = predictions.correct[corrupted]
+    predicted = np.where(correct, labels, predictions.top[corrupted, :, 0]).ravel()
+    found = []
+    for worst in worst_classes(np.tile(labels, len(corrupted)), predicted, _SHOWN):
+        mine = labels == worst.label
+        n, under = int(mine.sum()), mean_interval(correct[:, mine].mean(axis=0), level=level)
+        hits = None if clean is None else int(predictions.correct[clean[0], mine].sum())
+        on_clean = None if hits is None else clopper_pearson(hits, n, level)
+        found.append(WorstClass(worst.label, n, under, on_clean))
+    return found

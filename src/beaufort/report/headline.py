@@ -42,7 +42,7 @@ class Headline:
 def headline(scores: Scores, model: ModelScores) -> Headline:
     """The first things to know about one model."""
     name = scores.headline
-    sentence, meaning = _SAID.get(name, _plain)(scores, model)
+    sentence, meaning = _SENTENCES.get(name, _plain)(scores, model)
     return Headline(
         model.model,
         sentence,
@@ -55,85 +55,55 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
 
 
 def about(scores: Scores) -> str:
-    """What was shown to the models, in words."""
+    """What the models were evaluated on, in words."""
     suite = scores.suite
     each = Counter(condition.corruption for condition in suite.conditions() if not condition.clean)
     fewest, most = min(each.values(), default=0), max(each.values(), default=0)
+    each_has = f"{fewest} to {most}" if fewest < most else str(most)
     if suite.sequences:  # frames of noise are all as strong
-        ways = f"in {counted(len(suite.families), 'sequence')} of {_range(fewest, most)} frames"
+        ways = f"in {counted(len(suite.families), 'sequence')} of {each_has} frames"
     else:
-        kinds = counted(len(suite.families), "kind of damage", "kinds of damage")
-        ways = f"under {kinds} at {_strengths(fewest, most)}"
+        ways = f"under {_kinds(scores)} at {'one severity' if most == 1 else f'{each_has} severities'}"
     count = len(suite.conditions())
     clean = "each as it is and" if suite.clean else "each"
     return (
         f"{counted(scores.images, 'image')} of {scores.results.dataset}, {clean} {ways}: "
-        f"{counted(count, 'version')}, {counted(count * scores.images, 'answer')} a model."
+        f"{counted(count, 'version')}, {counted(count * scores.images, 'prediction')} per model."
     )
 
 
-def _strengths(fewest: int, most: int) -> str:
-    return "one strength" if most == 1 else f"{_range(fewest, most)} strengths"
-
-
-def _range(fewest: int, most: int) -> str:
-    return f"{fewest} to {most}" if fewest < most else str(most)
-
-
-def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
+def _ratio(scores: Scores, model: ModelScores) -> tuple[str, str]:
+    """For mCE and relative mCE."""
     assert scores.baseline is not None
-    value, base = model.metrics["mce"], scores.baseline.short_name
+    value, base, relative = model.headline, scores.baseline.short_name, scores.headline == "relative_mce"
     if value.exact:
-        return _itself(base)
+        return f"{base} is the model that the others are measured against.", "100 % by definition."
+    fraction = f"{100 * value.value:.0f} %"
+    errors = f"On corrupted images, the error rate of {model.model} is {fraction} of {base}'s"
+    losses = f"Corruption costs {model.model} {fraction} of the accuracy that it costs {base}"
+    undecided = "; whether that is more or less than 100 % is not decided with so few images"
     return (
-        f"On damaged pictures, the error rate of {model.model} is {_share(value)} of {base}'s, "
-        f"on average over {_kinds(scores)}{_undecided(value)}.",
-        f"100 % would be the errors of {base}; less is better.",
+        f"{losses if relative else errors}, on average over {_kinds(scores)}"
+        f"{'' if value.high < 1 or value.low > 1 else undecided}.",
+        f"100 % would be the {'losses' if relative else 'errors'} of {base}; less is better.",
     )
-
-
-def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    assert scores.baseline is not None
-    value, base = model.metrics["relative_mce"], scores.baseline.short_name
-    if value.exact:
-        return _itself(base)
-    return (
-        f"Damage costs {model.model} {_share(value)} of the accuracy that it costs {base}, on average over "
-        f"{_kinds(scores)}{_undecided(value)}.",
-        f"100 % would be as much as {base} loses; less is better.",
-    )
-
-
-def _itself(baseline: str) -> tuple[str, str]:
-    return f"{baseline} is the model that the others are measured against.", "100 % by definition."
-
-
-def _share(value: Estimate) -> str:
-    return f"{100 * value.value:.0f} %"
 
 
 def _kinds(scores: Scores) -> str:
-    return f"{counted(len(scores.suite.families), 'kind', 'kinds')} of damage"
-
-
-def _undecided(value: Estimate) -> str:
-    """What to add if the interval does not say on which side of 100 % the truth is."""
-    if value.high < 1 or value.low > 1:
-        return ""
-    return "; whether that is more or less than 100 % is not decided with so few images"
+    return counted(len(scores.suite.families), "kind of corruption", "kinds of corruption")
 
 
 def _mean_accuracy(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    value, kinds = model.metrics["mean_accuracy"], counted(len(scores.suite.families), "kind", "kinds")
+    value = percent(model.metrics["mean_accuracy"].value)
     if scores.suite.clean_in_mean:
         return (
-            f"{model.model} names {percent(value.value)} of the pictures correctly, damaged ones and clean.",
-            f"The average over {kinds} of damage and the clean images, each counted once.",
+            f"{model.model} classifies {value} of the images correctly, corrupted ones and clean.",
+            f"The average over {_kinds(scores)} and the clean images, each counted once.",
         )
     clean = f", and {percent(model.clean.value)} of clean ones" if model.clean else ""
     return (
-        f"{model.model} names {percent(value.value)} of damaged pictures correctly{clean}.",
-        f"The average over {kinds} of damage.",
+        f"{model.model} classifies {value} of corrupted images correctly{clean}.",
+        f"The average over {_kinds(scores)}.",
     )
 
 
@@ -144,18 +114,18 @@ def _plain(scores: Scores, model: ModelScores) -> tuple[str, str]:
 
 
 def _flip_probability(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    value, films = model.metrics["flip_probability"], counted(len(scores.suite.sequences), "sequence")
-    clean = f"; it names {percent(model.clean.value)} of clean pictures correctly" if model.clean else ""
+    value, sequences = model.metrics["flip_probability"], counted(len(scores.suite.sequences), "sequence")
+    clean = f"; it classifies {percent(model.clean.value)} of clean images correctly" if model.clean else ""
     return (
-        f"The answer of {model.model} changes in {percent(value.value)} of the frames of a small perturbation"
-        f"{clean}.",
-        f"The average over {films}. Labels are not used: 0 % is a model that always says the same.",
+        f"The prediction of {model.model} changes in {percent(value.value)} of the frames of a small "
+        f"perturbation{clean}.",
+        f"The average over {sequences}. Labels are not used: 0 % is a model that always predicts the same.",
     )
 
 
-_SAID = {
-    "mce": _mce,
-    "relative_mce": _relative_mce,
+_SENTENCES = {
+    "mce": _ratio,
+    "relative_mce": _ratio,
     "mean_accuracy": _mean_accuracy,
     "flip_probability": _flip_probability,
 }
@@ -184,7 +154,7 @@ def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
     if model.clean is not None:
         tiles.append(_tile("Clean accuracy", model.clean))
     if scores.headline != "mean_accuracy":
-        tiles.append(_tile("Accuracy under damage", model.metrics["mean_accuracy"]))
+        tiles.append(_tile("Accuracy under corruption", model.metrics["mean_accuracy"]))
     errors = sorted(model.corruptions.items(), key=lambda item: item[1].value)
     if len(errors) > 1 and errors[-1][1].value > errors[-2][1].value:
         tiles.append(_tile(f"Most errors measured: {words(errors[-1][0])}", errors[-1][1]))
@@ -192,7 +162,7 @@ def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
         tiles.append(_tile(f"Fewest errors measured: {words(errors[0][0])}", errors[0][1]))
     if model.calibration:
         last = list(model.calibration)[-1]
-        at = {"clean": "on clean images", "corrupted": "under damage"}.get(last, f"at severity {last}")
+        at = {"clean": "on clean images", "corrupted": "under corruption"}.get(last, f"at severity {last}")
         tiles.append(_tile(f"Calibration error {at}", model.calibration[last].ece))
     return tiles
 

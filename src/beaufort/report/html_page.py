@@ -11,7 +11,7 @@ from typing import Any
 from beaufort._core.pages import render
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
-from beaufort.metrics.stats import Estimate
+from beaufort.metrics.stats import Estimate, Ranked
 from beaufort.report.examples import MISTAKES, Examples
 from beaufort.report.figure_numbers import MOST_COMPARED, baseline_errors, find_worst_classes, has_curves
 from beaufort.report.headline import Headline, about, headline
@@ -131,17 +131,16 @@ def _ranking(scores: Scores) -> dict[str, Any]:
         "high": high,
         "aligned": len(letters) <= _ALIGNED,
         "rows": [
-            _ranking_row(scores, number, model, letters, (low, high))
-            for number, model in enumerate(scores.models)
+            _ranking_row(number, model, ranked, letters, (low, high))
+            for number, (model, ranked) in enumerate(zip(scores.models, scores.ranking, strict=True))
         ],
         "lacking": ", ".join(f"{name} lacks {counted(n, 'condition')}" for name, n in lacking),
     }
 
 
 def _ranking_row(
-    scores: Scores, number: int, model: ModelScores, letters: list[str], ends: tuple[float, float]
+    number: int, model: ModelScores, ranked: Ranked, letters: list[str], ends: tuple[float, float]
 ) -> dict[str, Any]:
-    ranked = next(one for one in scores.ranking if one.name == model.model)
     mine = ranked.groups
     aligned = [letter if letter in mine else "" for letter in letters]
     return {

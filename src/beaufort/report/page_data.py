@@ -6,6 +6,7 @@ table.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from beaufort.corruptions import corruptions
@@ -14,6 +15,7 @@ from beaufort.metrics.stats import Estimate
 from beaufort.report.examples import Examples, Prediction
 from beaufort.report.figure_numbers import (
     MOST_COMPARED,
+    WorstClass,
     WorstClasses,
     baseline_errors,
     breaking_points,
@@ -22,7 +24,7 @@ from beaufort.report.figure_numbers import (
 )
 from beaufort.report.headline import headline
 from beaufort.report.wording import class_name, words
-from beaufort.results import BINS, Calibration, ModelScores, Scores
+from beaufort.results import BINS, Calibration, Scores
 
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
     suite, baseline = scores.suite, scores.baseline
     curves = mean_curves(scores)
     classes = examples.classes if examples else scores.results.classes
-    used: dict[int, str] = {}
+    used: set[int] = set()
     data: dict[str, Any] = {
         "n": scores.images,
         "level": scores.level,
@@ -46,15 +48,15 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
         "baseline": None if baseline is None else baseline.short_name,
         "baselineErrors": [list(row) for row in baseline_errors(scores).values()],
         "bins": BINS,
-        "models": [_model(scores, one, curves.get(one.model, []), worst, used) for one in scores.models],
-    }
-    data["mostCompared"] = MOST_COMPARED
-    data["pairs"] = {
-        f"{a},{b}": {
-            "metrics": list(map(_triple, one.metrics)),
-            "corruptions": list(map(_triple, one.corruptions)),
-        }
-        for (a, b), one in pair_differences(scores).items()
+        "models": [
+            _model(scores, place, curves.get(one.model, []), worst.by_model.get(one.model, ()), used)
+            for place, one in enumerate(scores.models)
+        ],
+        "mostCompared": MOST_COMPARED,
+        "pairs": {
+            f"{a},{b}": {"metrics": _triples(one.metrics), "corruptions": _triples(one.corruptions)}
+            for (a, b), one in pair_differences(scores).items()
+        },
     }
     if examples is not None:
         data["examples"] = _examples(examples, used)
@@ -68,13 +70,11 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
 
 
 def _model(
-    scores: Scores, model: ModelScores, curve: list[Estimate], worst: WorstClasses, used: dict[int, str]
+    scores: Scores, place: int, curve: list[Estimate], classes: Sequence[WorstClass], used: set[int]
 ) -> dict[str, Any]:
-    ranked = next(one for one in scores.ranking if one.name == model.model)
+    model, ranked = scores.models[place], scores.ranking[place]
     said = headline(scores, model)
-    classes = worst.by_model.get(model.model, ())
-    used.update((one.label, "") for one in classes)
-    accuracies = [value for condition, value in model.conditions.items() if not condition.clean]
+    used.update(one.label for one in classes)
     return {
         "name": model.model,
         "place": ranked.place,
@@ -82,44 +82,41 @@ def _model(
         "sentence": said.sentence,
         "standing": said.standing,
         "meaning": said.meaning,
-        "metrics": [_triple(value) for value in model.metrics.values()],
+        "metrics": _triples(model.metrics.values()),
         "tiles": [[tile.title, tile.value, tile.note] for tile in said.tiles],
         "clean": _triple(model.clean),
-        "accuracy": [_triple(value) for value in accuracies],
-        "error": [_triple(value) for value in model.corruptions.values()],
+        "accuracy": _triples(value for condition, value in model.conditions.items() if not condition.clean),
+        "error": _triples(model.corruptions.values()),
         "breaks": list(points.values()) if (points := breaking_points(model)) else None,
-        "ce": [_triple(value) for value in model.ce.values()],
-        "curve": [_triple(value) for value in curve],
+        "ce": _triples(model.ce.values()),
+        "curve": _triples(curve),
         "calibration": {name: _calibration(one) for name, one in model.calibration.items()},
         "classes": [[one.label, one.n, _triple(one.corrupted), _triple(one.clean)] for one in classes],
     }
 
 
+_CALIBRATION = ("ece", "confidence", "accuracy", "nll", "brier", "entropy")
+
+
 def _calibration(one: Calibration) -> dict[str, Any]:
     return {
-        "ece": _triple(one.ece),
+        **{name: _triple(getattr(one, name)) for name in _CALIBRATION},
         "raw": one.raw_ece,
         "floor": one.floor,
-        "confidence": _triple(one.confidence),
-        "accuracy": _triple(one.accuracy),
-        "nll": _triple(one.nll),
-        "brier": _triple(one.brier),
-        "entropy": _triple(one.entropy),
         "counts": list(one.counts),
         "binConfidence": list(one.bin_confidence),
         "binAccuracy": list(one.bin_accuracy),
     }
 
 
-def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
+def _examples(examples: Examples, used: set[int]) -> dict[str, Any]:
     def pair(one: Prediction) -> list[float]:
-        used[one.label] = ""
+        used.add(one.label)
         return [one.label, one.confidence]
 
     strips = []
     for strip in examples.strips:
-        if strip.truth is not None:
-            used[strip.truth] = ""
+        used.update([] if strip.truth is None else [strip.truth])
         strips.append(
             {
                 "name": strip.name,
@@ -134,7 +131,7 @@ def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
         mistakes = {}
         for name, found in examples.mistakes.items():
             for one in found:
-                used.update({label: "" for label in (one.clean, one.truth) if label is not None})
+                used.update(label for label in (one.clean, one.truth) if label is not None)
             mistakes[name] = [
                 [words(one.corruption), one.severity, one.image, one.clean, *pair(one.prediction), one.truth]
                 for one in found
@@ -149,3 +146,7 @@ def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
 
 def _triple(estimate: Estimate | None) -> list[float] | None:
     return None if estimate is None else [estimate.value, estimate.low, estimate.high]
+
+
+def _triples(estimates: Iterable[Estimate]) -> list[list[float] | None]:
+    return [_triple(one) for one in estimates]

@@ -27,53 +27,36 @@ class Fact(NamedTuple):
 def provenance_facts(scores: Scores) -> list[Fact]:
     """Versions, seeds, digests, commands, machines and times, in a fixed order."""
     results = scores.results
-    setting, origins = results.setting, results.origins
-    facts = [
-        Fact(
-            "Suite", (f"{scores.suite.name}, version {scores.suite.version}", f"sha256:{scores.suite.digest}")
-        ),
-        Fact("Data", (f"{results.dataset}, {counted(scores.images, 'image')}", f"sha256:{setting.data}")),
-        Fact(
-            "Seed of the corruptions",
-            ("none: nothing is random" if setting.seed is None else str(setting.seed),),
-        ),
-        Fact("Models", tuple(f"{one.model} {one.digest or 'without a digest'}" for one in scores.models)),
-        Fact("Baseline", _baseline(scores)),
-        Fact("Intervals", _intervals(scores)),
-    ]
-    facts.insert(2, Fact("Labels", results.spaces))
-    if setting.order is not None:
-        spread = str(setting.order).removeprefix("spread ")
-        said = f"classes take turns, with the seed {spread}"
-        shuffled = isinstance(setting.order, int)
-        order = f"shuffled with the seed {setting.order}" if shuffled else said
-        facts.insert(2, Fact("Order of the images", (order,)))
+    setting, seed, origins = results.setting, results.setting.seed, results.origins
+    suite, baseline, order = scores.suite, scores.baseline, setting.order
+    way = f"shuffled with the seed {order}"
+    if isinstance(order, str):
+        way = f"classes take turns, with the seed {order.removeprefix('spread ')}"
     unread = {one.model: one.unread for one in scores.models if one.unread}
-    if unread:
-        told = (f"{name}: {counted(count, 'image')} without an answer" for name, count in unread.items())
-        facts.append(Fact("Left out", tuple(told)))
-    if results.incomplete:
-        told = (f"{name} lacks {counted(n, 'condition')}" for name, n in sorted(results.incomplete.items()))
-        facts.append(Fact("Models left out", tuple(told)))
-    facts += [fact for fact in _runs(origins) if fact.values]
-    facts.append(Fact("Report", (f"beaufort {__version__}",)))
-    return facts
-
-
-def _baseline(scores: Scores) -> tuple[str, ...]:
-    baseline = scores.baseline
-    if baseline is None:
-        return ("none",)
-    return (f"{baseline.name}: {baseline.title}", baseline.source)
+    lost = (f"{name}: {counted(count, 'image')} without a prediction" for name, count in unread.items())
+    lacking = (f"{name} lacks {counted(n, 'condition')}" for name, n in sorted(results.incomplete.items()))
+    facts = [
+        Fact("Suite", (f"{suite.name}, version {suite.version}", f"sha256:{suite.digest}")),
+        Fact("Data", (f"{results.dataset}, {counted(scores.images, 'image')}", f"sha256:{setting.data}")),
+        Fact("Order of the images", () if order is None else (way,)),
+        Fact("Labels", results.spaces),
+        Fact("Seed of the corruptions", (str("none: nothing is random" if seed is None else seed),)),
+        Fact("Models", tuple(f"{one.model} {one.digest or 'without a digest'}" for one in scores.models)),
+        Fact("Baseline", (f"{baseline.name}: {baseline.title}", baseline.source) if baseline else ("none",)),
+        Fact("Intervals", _intervals(scores)),
+        Fact("Left out", tuple(lost)),
+        Fact("Models left out", tuple(lacking)),
+        *_runs(origins),
+        Fact("Report", (f"beaufort {__version__}",)),
+    ]
+    return [fact for fact in facts if fact.values]
 
 
 def _intervals(scores: Scores) -> tuple[str, ...]:
     level = f"{100 * scores.level:g} %"
-    over = (
-        counted(scores.images, "base image")
-        if scores.clusters == scores.images
-        else f"{counted(scores.clusters, 'cluster')} of {counted(scores.images, 'base image')}"
-    )
+    over = counted(scores.images, "base image")
+    if scores.clusters != scores.images:
+        over = f"{counted(scores.clusters, 'cluster')} of {over}"
     return (
         f"{level}, over {over} with all versions of each; one accuracy alone: Clopper and Pearson's exact "
         "interval; everything else: Gaffke's interval for means of bounded numbers, of which that one is a "
@@ -86,15 +69,12 @@ def _intervals(scores: Scores) -> tuple[str, ...]:
 def _runs(origins: Iterable[Mapping[str, Any]]) -> list[Fact]:
     known = list(origins)
     times = sorted(str(one["time"]) for one in known if one.get("time"))
-    commands = _distinct(_command(one.get("command")) for one in known)
-    machines = _distinct(_machine(one.get("machine")) for one in known)
-    versions = _versions(known)
     span = " to ".join(dict.fromkeys(_time(time) for time in (times[:1] + times[-1:])))
     return [
-        Fact("Answers made", (span,) if span else ()),
-        Fact("Commands", _cut(commands)),
-        Fact("Versions", versions),
-        Fact("Machines", _cut(machines)),
+        Fact("Predictions made", (span,) if span else ()),
+        Fact("Commands", _cut(_distinct(_command(one.get("command")) for one in known))),
+        Fact("Versions", _versions(known)),
+        Fact("Machines", _cut(_distinct(_machine(one.get("machine")) for one in known))),
         Fact("Commits", _distinct(str(one.get("git") or "") for one in known)),
     ]
 

@@ -35,13 +35,11 @@ def headline_table(scores: Scores) -> Table:
     """A row per model: place, headline numbers, clean accuracy."""
     several = len(scores.models) > 1
     named = list(scores.models[0].metrics)
-    places = {one.name: one for one in scores.ranking}
     header = ["Model", *(scores.metric_title(name) for name in named), "Clean accuracy"]
     marks = ["", *((metrics[name].better or "") for name in named), "higher"]
     rows: _Rows = []
-    for model in scores.models:
+    for model, one in zip(scores.models, scores.ranking, strict=True):
         row = [model.model, *(_metric_cell(name, model.metrics[name]) for name in named), model.clean]
-        one = places[model.model]
         head = [one.place, " ".join(one.groups)] if several else []
         rows.append((*head, *row))
     if several:

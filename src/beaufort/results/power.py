@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown
 from beaufort._core.text import counted
+from beaufort._core.validation import validate_number
 from beaufort.metrics import BASELINE_NAMES, metrics
 from beaufort.results._match import ResultsError
 from beaufort.results.baseline import NO_BASELINE, published_baseline
 from beaufort.results.metric_forms import columns_of, find_divisor, metric_forms
 from beaufort.results.results import Results, join_results
 from beaufort.results.scoring import score
-from beaufort.results.verdict import check_own_baseline, drop_form, find_metric, notes_on_metric
+from beaufort.results.verdict import MAX_IMAGES, check_own_baseline, drop_form, find_metric, notes_on_metric
 from beaufort.suites import Suite
 
 DIFFER = 0.45
-"""On how many answers two models differ (one is right, the other wrong), over the number for two models that
+"""On how many images two models differ (one is right, the other wrong), over the number for two models that
 have nothing in common, if nothing else is known."""
 
 ALIKE = 0.1
-"""The correlation of two models' difference between two versions of one photo, if nothing else is known."""
+"""The correlation of two models' difference between two versions of one image, if nothing else is known."""
 
 Floats = NDArray[np.float64]
 
@@ -43,9 +44,9 @@ class Spread:
     weights: Floats
     """Of each condition: points of the metric for a point of accuracy under it."""
     differ: Floats
-    """Of each condition: the share of answers on which the two differ; 0 where it was measured instead."""
+    """Of each condition: the fraction of images on which the two differ; 0 where it was measured instead."""
     alike: float
-    """The correlation of the difference between two versions of one photo."""
+    """The correlation of the difference between two versions of one image."""
     bounds: tuple[float, float]
     """The least and the most that an image can add."""
     measured: float = 0.0
@@ -58,7 +59,7 @@ class Spread:
     def deviation(self, drop: float) -> float:
         """The standard deviation of what an image adds if the true drop is `drop`.
 
-        Models differ on at least as many answers as the drop is large.
+        Models differ on at least as many images as the drop is large.
         """
         total = float(self.weights.sum())
         lost = min(1.0, abs(drop / total)) if total > 1e-9 else 0.0  # what relative mCE weighs sums to zero
@@ -77,7 +78,7 @@ def spread_of_results(
     differ: float | None = None,
     alike: float | None = None,
 ) -> Spread:
-    """The spread between two models of stores, or that of one and another that is as good.
+    """The spread between two models, or between one and another that is as good.
 
     Args:
         results: one model's.
@@ -90,19 +91,28 @@ def spread_of_results(
         alike: likewise.
     """
     _check_kind(results.suite)
-    if reference is None:
-        return _spread_of_one(results, metric, baseline, clusters, differ, alike)
-    if differ is not None or alike is not None:
-        raise OptionError("differ and alike must not be given for two models, as they are measured")
-    joined = join_results([results, reference])
-    if len(joined.models) != 2:
-        raise ResultsError(
-            f"two different models are needed to measure a spread, got {joined.models[0]} twice"
-        )
+    if reference is None and clusters is not None:
+        raise OptionError("clusters need two models: what a cluster adds to their difference is measured")
+    if reference is not None and (differ is not None or alike is not None):
+        raise OptionError("differ and alike are measured between two models and cannot be given")
+    joined = results if reference is None else join_results([results, reference])
+    if reference is not None and len(joined.models) != 2:
+        raise ResultsError(f"two different models are needed, got {joined.models[0]} twice")
     check_own_baseline(joined, metric, baseline)
-    new, old = joined.models
-    scores = score(joined, baseline=baseline, models=[new, old], clusters=clusters, calibration=False)
-    name = find_metric(scores, metric)
+    models = joined.models[: 1 if reference is None else 2]
+    scores = score(joined, baseline=baseline, models=models, clusters=clusters, calibration=False)
+    name, notes = find_metric(scores, metric), notes_on_metric(scores, metric)
+    on = f"{counted(scores.images, 'image')} of {scores.results.dataset}"
+    if reference is None:
+        one = scores.models[0]
+        clean = None if one.clean is None else one.clean.value
+        accuracies = [1 - error.value for error in one.corruptions.values()]
+        if clean is not None and not accuracies:  # nothing is done to the images
+            accuracies = [clean]
+        weights = scores.pairs.forms[one.model][name].weights[one.model]
+        stated = _Stated(float(np.mean(accuracies)), clean, differ, alike)
+        return stated.spread(results.suite, name, weights, f"the accuracy of {one.model} on {on}", notes)
+    new, old = models
     form = drop_form(scores, name, new, old)
     if (deviation := form.values.std(ddof=1) if form.n > 1 else 0.0) == 0:
         same = f"differ by the same on each of {form.n:,} images"
@@ -113,41 +123,15 @@ def spread_of_results(
     weights = _by_condition(scores.suite, form.weights[new])
     return Spread(
         name,
-        f"measured between {new} and {old} on {counted(scores.images, 'image')} of {scores.results.dataset}",
+        f"measured between {new} and {old} on {on}",
         weights,
-        np.zeros(len(weights)),
-        ALIKE,
-        form.bounds,
-        float(deviation),
-        scores.images / scores.clusters,
-        notes_on_metric(scores, metric),
+        differ=np.zeros(len(weights)),
+        alike=ALIKE,
+        bounds=form.bounds,
+        measured=float(deviation),
+        images=scores.images / scores.clusters,
+        notes=notes,
     )
-
-
-def _spread_of_one(
-    results: Results,
-    metric: str | None,
-    baseline: str | None,
-    clusters: Mapping[str, str] | None,
-    differ: float | None,
-    alike: float | None,
-) -> Spread:
-    if clusters is not None:
-        raise OptionError("clusters need two models: what a cluster adds to their difference is measured")
-    check_own_baseline(results, metric, baseline)
-    model = results.models[0]
-    scores = score(results, baseline=baseline, models=[model], calibration=False)
-    one = scores.models[0]
-    name = find_metric(scores, metric)
-    clean = None if one.clean is None else one.clean.value
-    shares = [1 - error.value for error in one.corruptions.values()]
-    if clean is not None and not shares:  # nothing is done to the images
-        shares = [clean]
-    accuracy = float(np.mean(shares))
-    weights = scores.pairs.forms[model][name].weights[model]
-    where = f"the accuracy of {model} on {counted(scores.images, 'image')} of {results.dataset}"
-    spread = _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
-    return replace(spread, notes=notes_on_metric(scores, metric))
 
 
 def spread_of_accuracies(
@@ -163,17 +147,17 @@ def spread_of_accuracies(
     """The spread between two models that are about as good as stated.
 
     Args:
-        suite: the conditions, on one data set.
-        accuracy: the mean over corrupted conditions, a share; of a part with a counterpart, over all.
+        suite: the conditions, on one dataset.
+        accuracy: the mean over corrupted conditions; of a part with a counterpart, over all.
         clean: on clean images, if they count in the metric; `accuracy` if None.
-        metric: the suite's first one that can be had if None.
+        metric: the suite's first one that can be computed if None.
         baseline: what mCE divides by, if it is published; the suite's own if None.
-        differ: the share of answers on which one of the two is right and the other wrong; if None, `DIFFER`
+        differ: the fraction of images on which one of the two is right and the other wrong; if None, `DIFFER`
             times that of two models that have nothing in common.
-        alike: the correlation of their difference between two versions of one photo; `ALIKE` if None.
+        alike: the correlation of their difference between two versions of one image; `ALIKE` if None.
     """
     _check_kind(suite)
-    clean = None if suite.counterpart else clean  # its clean images are those of another data set
+    clean = None if suite.counterpart else clean  # its clean images are those of another dataset
     for name, value in (("accuracy", accuracy), ("clean", clean)):
         if value is not None and not 0 < value < 1:
             raise OptionError(f"{name} must lie between 0 and 1, got {value!r}")
@@ -183,71 +167,69 @@ def spread_of_accuracies(
     needed = baseline is not None or metric is None or (metric in metrics and metrics[metric].unit == "ratio")
     if needed and wanted is not None and wanted != NO_BASELINE:
         if wanted not in BASELINE_NAMES:
-            told = unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES))
-            raise OptionError(f"{told}; {NO_BASELINE!r} stands for no baseline")
+            problem = unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES))
+            raise OptionError(f"{problem}; {NO_BASELINE!r} stands for no baseline")
         divisor = find_divisor(published_baseline(suite, wanted), columns, None)
     forms = metric_forms(suite, columns, "new", np.zeros((1, len(columns)), np.float32), divisor)
     name = next(iter(forms)) if metric is None else metric
     if name not in forms:
         raise OptionError(unknown(f"metric of {suite}", name, dict.fromkeys(forms)))
     where = "the stated accuracy" if clean is None else "the stated accuracies"
-    return _assumed(suite, name, forms[name].weights["new"], accuracy, clean, differ, alike, where)
+    return _Stated(accuracy, clean, differ, alike).spread(suite, name, forms[name].weights["new"], where)
 
 
-def _assumed(
-    suite: Suite,
-    metric: str,
-    weights: Floats,
-    accuracy: float,
-    clean: float | None,
-    differ: float | None,
-    alike: float | None,
-    where: str,
-) -> Spread:
-    """The spread that follows from accuracies and from how much two models differ."""
-    for name, value in (("differ", differ), ("alike", alike)):
-        if value is not None and not 0 <= value <= 1:
-            raise OptionError(f"{name} must be a share from 0 to 1, got {value!r}")
-    each = _by_condition(suite, weights * (1 if metrics[metric].better == "lower" else -1))
-    shares = np.full(len(each), accuracy)
-    if suite.clean and clean is not None:
-        shares[0] = clean
-    apart = 2 * DIFFER * shares * (1 - shares) if differ is None else np.full(len(each), differ)
-    high = float(np.abs(each).sum())
-    correlation = ALIKE if alike is None else alike
-    source = (
-        f"from {where}, if {100 * float(apart.mean()):.1f} % of the answers of two models differ and their "
-        f"differences correlate with {correlation:g} between versions of one photo"
-    )
-    return Spread(metric, source, each, apart, correlation, (-high, high))
+@dataclass(frozen=True)
+class _Stated:
+    """What is stated, or known, about two models that are equally good."""
+
+    accuracy: float
+    clean: float | None
+    differ: float | None
+    alike: float | None
+
+    def spread(
+        self, suite: Suite, metric: str, weights: Floats, where: str, notes: tuple[str, ...] = ()
+    ) -> Spread:
+        """The spread that follows."""
+        for name in ("differ", "alike"):
+            if (value := getattr(self, name)) is not None:
+                validate_number(name, value, 0, 1)
+        each = _by_condition(suite, weights * (1 if metrics[metric].better == "lower" else -1))
+        accuracies = np.full(len(each), self.accuracy)
+        if suite.clean and self.clean is not None:
+            accuracies[0] = self.clean
+        apart = 2 * DIFFER * accuracies * (1 - accuracies)
+        if self.differ is not None:
+            apart = np.full(len(each), self.differ)
+        high = float(np.abs(each).sum())
+        alike = ALIKE if self.alike is None else self.alike
+        source = (
+            f"from {where}, if {100 * float(apart.mean()):.1f} % of the predictions of two models differ and "
+            f"their differences correlate with {alike:g} between versions of one image"
+        )
+        return Spread(metric, source, each, apart, alike, (-high, high), notes=notes)
 
 
 def _check_kind(suite: Suite) -> None:
     if suite.parts:
         raise OptionError(
-            f"a suite of one data set is needed to plan with, got {suite}, whose parts are "
-            f"{', '.join(part.name for part in suite.parts)}; a gate judges each, so plan for each"
+            f"{suite} has several datasets ({', '.join(part.name for part in suite.parts)}); a gate judges "
+            "each, so plan for each"
         )
     if suite.sequences:
-        raise OptionError(
-            f"a suite of corruptions or shifts is needed to plan with, got the sequences of {suite}"
-        )
+        raise OptionError(f"{suite} has sequences; a plan needs a suite of corruptions or shifts")
 
 
 def _by_condition(suite: Suite, weights: Floats) -> Floats:
-    """Weights of the clean images and of each corruption, shared out among its severities."""
+    """Weights of the clean images and of each corruption, divided among its severities."""
     each = Counter(condition.corruption for condition in suite.conditions())
     counts = np.array([each[name] for name in columns_of(suite)])
     return np.repeat(weights / counts, counts)
 
 
-_MOST = 10**9
-"""Largest number of images that is worth recommending."""
-
-
 @dataclass(frozen=True)
 class ImagePlan:
-    """How many images, or clusters of them, are needed; None if a billion would not do."""
+    """How many images, or clusters of them, are needed; None if a billion are not enough."""
 
     metric: str
     drop: float
@@ -262,11 +244,11 @@ class ImagePlan:
 def plan_images(
     spread: Spread, *, drop: float, max_drop: float = 0.01, probability: float = 0.8, level: float = 0.95
 ) -> ImagePlan:
-    """How many images let a gate with `max_drop` give the right answer with some probability.
+    """How many images let a gate with `max_drop` decide correctly with some probability.
 
     Args:
         spread: from `spread_of_results` or `spread_of_accuracies`.
-        drop: the true drop that is to be noticed, as a share.
+        drop: the true drop that is to be noticed, as a fraction.
         max_drop: what the gate allows.
         probability: of "failed" if the true drop is `drop`, and of "passed" if it is zero.
         level: of the gate's interval.
@@ -298,15 +280,10 @@ def _needed(deviation: float, distance: float, worst: float, z: float, luck: flo
         reach = extra + width * (z + skew * (z * z - 1) / 6)
         return reach + luck * deviation / math.sqrt(n) <= distance
 
-    return _first(enough)
-
-
-def _first(enough: Callable[[int], bool]) -> int | None:
-    """The least number that is enough, where every larger one is."""
     high = 2
     while not enough(high):
         high *= 2
-        if high > _MOST:
+        if high > MAX_IMAGES:
             return None
     low = 1
     while high - low > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beaufort._core.optional import require
 from beaufort._core.pages import render_table
@@ -11,7 +11,6 @@ from beaufort._core.text import printable
 from beaufort.corruptions import Severity, parse_severity
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import kind_of_frames
 
 if TYPE_CHECKING:
@@ -20,38 +19,102 @@ if TYPE_CHECKING:
     from beaufort.results.differences import Seeds
     from beaufort.results.scores import ModelScores, Scores
 
-
-COLUMNS = (
-    *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group"),
-    *("convention", "dataset"),
-)
-"""`condition` and `severity` are empty for numbers over several; `low` and `high` where a number describes
-the sample and not the truth behind it: the calibration error with its chance part, what chance adds, and the
-spread over trainings. `group` names the group of images that a number is about, if it is about one; numbers
-about several trainings have the name of their recipe as `model` and `seeds_` before their metric. `dataset`
-tells the numbers of a suite of several data sets apart."""
-
 ALL = "*"
 """Stands in `corruption` for all of them together."""
 
-TidyRow = tuple[
-    str, str | None, str | None, Severity | None, str, float, float | None, float | None, int, str | None
-]
+
+class TidyRow(NamedTuple):
+    """One number; a fraction or ratio, not percent."""
+
+    model: str
+    """A model, or the recipe of training runs, whose metrics have `seeds_` before their name."""
+    condition: str | None
+    corruption: str | None
+    severity: Severity | None
+    """These three are empty for numbers over several."""
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    """The interval; empty where a number describes the sample and not the truth behind it: the calibration
+    error with its chance part, what chance adds, and the spread over training runs."""
+    n: int
+    group: str | None
+    """The group of images that a number is about, if it is about one."""
+    convention: str = ""
+    dataset: str = ""
 
 
-def tidy_rows(scores: Scores) -> Iterator[tuple[Any, ...]]:
-    """All numbers of all models, in the order of `COLUMNS`; shares and ratios, not percent."""
-    dataset = scores.results.dataset
+COLUMNS = TidyRow._fields
+
+
+def tidy_rows(scores: Scores) -> Iterator[TidyRow]:
+    """All numbers of all models."""
+
+    def placed(rows: Iterator[TidyRow], model: str) -> Iterator[TidyRow]:
+        space = scores.results.space(model)
+        convention = "all" if space.identity else space.convention
+        return (row._replace(convention=convention, dataset=scores.results.dataset) for row in rows)
+
     for model in scores.models:
-        convention = _convention(scores, model.model)
-        yield from ((*row, convention, dataset) for row in _rows(model))
+        yield from placed(_rows(model), model.model)
     for seeds in scores.seeds:
-        convention = _convention(scores, seeds.models[0])
-        yield from ((*row, convention, dataset) for row in _seed_rows(seeds))
+        yield from placed(_seed_rows(seeds), seeds.models[0])
+
+
+def _rows(model: ModelScores) -> Iterator[TidyRow]:
+    name = model.model
+    for metric, estimate in model.metrics.items():
+        yield _row(name, metric, estimate)
+    by_corruption = {"error": model.corruptions, "ce": model.ce, "relative_ce": model.relative_ce}
+    for metric, estimates in by_corruption.items():
+        for corruption, estimate in estimates.items():
+            yield _row(name, metric, estimate, corruption=corruption)
+    for kind, by_sequence in model.movement.items():
+        for sequence, estimate in by_sequence.items():
+            yield _row(name, kind, estimate, corruption=kind_of_frames(sequence))
+    for condition in model.conditions:
+        about = {"condition": str(condition), "severity": condition.severity}
+        about["corruption"] = condition.corruption or None
+        yield _row(name, "accuracy", model.conditions[condition], **about)
+        yield _row(name, "accuracy5", model.top5[condition], **about)
+    for severity, one in model.calibration.items():
+        if severity == "clean":
+            clean = next((str(condition) for condition in model.conditions if condition.clean), None)
+            about = {"condition": clean}
+        else:
+            known = severity[0].isdigit()  # else "corrupted"
+            about = {"corruption": ALL, "severity": parse_severity(severity) if known else None}
+        for metric in ("ece", "confidence", "nll", "brier", "entropy"):
+            if (estimate := getattr(one, metric)) is not None:
+                yield _row(name, metric, estimate, **about)
+        for metric, value in (("raw_ece", one.raw_ece), ("ece_floor", one.floor)):
+            yield _row(name, metric, one.ece, **about)._replace(value=value, low=None, high=None)
+    if model.groups is not None:
+        for group, estimate in model.groups.accuracies.items():
+            yield _row(name, "group_accuracy", estimate, corruption=ALL, group=group)
+        worst = model.groups
+        yield _row(name, "worst_group_accuracy", worst.worst, corruption=ALL, group=worst.worst_name)
+
+
+def _seed_rows(seeds: Seeds) -> Iterator[TidyRow]:
+    for name, one in seeds.metrics.items():
+        row = _row(seeds.name, f"seeds_{name}", one.mean)
+        yield row
+        for about, value in (("sd", one.deviation), ("lowest", one.lowest), ("highest", one.highest)):
+            yield row._replace(metric=f"seeds_{name}_{about}", value=value, low=None, high=None)
+
+
+def _row(model: str, metric: str, estimate: Estimate, **about: Any) -> TidyRow:
+    known = {"condition": None, "corruption": None, "severity": None, "group": None, **about}
+    return TidyRow(model, metric=metric, **{name: getattr(estimate, name) for name in _ESTIMATE}, **known)
+
+
+_ESTIMATE = ("value", "low", "high", "n")
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]], integers: Sequence[str] = ()) -> pd.DataFrame:
-    """A pandas data frame; `integers` are columns of numbers, whole as a rule, some of them absent."""
+    """A pandas data frame; `integers` are columns of numbers, usually integers, some of them missing."""
     pandas = require("pandas", "pandas", what="data frames")
     kinds = {name: "Float64" if any(map(_fraction, columns[name])) else "Int64" for name in integers}
     frame: pd.DataFrame = pandas.DataFrame(dict(columns)).astype(kinds)
@@ -62,88 +125,16 @@ def _fraction(value: object) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def _convention(scores: Scores, model: str) -> str:
-    """What competes for a model's answers, by name."""
-    space = scores.results.space(model)
-    return "all" if space.identity else space.convention
-
-
-def _rows(model: ModelScores) -> Iterator[TidyRow]:
-    for name, estimate in model.metrics.items():
-        yield _row(model.model, None, None, None, name, estimate)
-    for metric, by_name in (
-        ("error", model.corruptions),
-        ("ce", model.ce),
-        ("relative_ce", model.relative_ce),
-    ):
-        for name, estimate in by_name.items():
-            yield _row(model.model, None, name, None, metric, estimate)
-    for kind, by_sequence in model.movement.items():
-        for name, estimate in by_sequence.items():
-            yield _row(model.model, None, kind_of_frames(name), None, kind, estimate)
-    for condition, estimate in model.conditions.items():
-        yield _row(model.model, condition, condition.corruption, condition.severity, "accuracy", estimate)
-        top5 = model.top5[condition]
-        yield _row(model.model, condition, condition.corruption, condition.severity, "accuracy5", top5)
-    for group, one in model.calibration.items():
-        severity = parse_severity(group) if group[0].isdigit() else None
-        clean = next((c for c in model.conditions if c.clean), None) if group == "clean" else None
-        corruption = None if group == "clean" else ALL
-        for metric in ("ece", "confidence", "nll", "brier", "entropy"):
-            if (estimate := getattr(one, metric)) is not None:
-                yield _row(model.model, clean, corruption, severity, metric, estimate)
-        for metric, value in (("raw_ece", one.raw_ece), ("ece_floor", one.floor)):
-            bare = _row(model.model, clean, corruption, severity, metric, one.ece)
-            yield (*bare[:5], value, None, None, one.ece.n, None)
-    if model.groups is not None:
-        for group, estimate in model.groups.accuracies.items():
-            yield _row(model.model, None, ALL, None, "group_accuracy", estimate, group)
-        worst = model.groups
-        yield _row(model.model, None, ALL, None, "worst_group_accuracy", worst.worst, worst.worst_name)
-
-
-def _seed_rows(seeds: Seeds) -> Iterator[TidyRow]:
-    for name, one in seeds.metrics.items():
-        row = _row(seeds.name, None, None, None, f"seeds_{name}", one.mean)
-        yield row
-        for about, value in (("sd", one.deviation), ("lowest", one.lowest), ("highest", one.highest)):
-            yield (*row[:4], f"seeds_{name}_{about}", value, None, None, one.mean.n, None)
-
-
-def _row(
-    model: str,
-    condition: Condition | None,
-    corruption: str | None,
-    severity: Severity | None,
-    metric: str,
-    estimate: Estimate,
-    group: str | None = None,
-) -> TidyRow:
-    return (
-        model,
-        None if condition is None else str(condition),
-        corruption or None,
-        severity,
-        metric,
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        estimate.n,
-        group,
-    )
-
-
 _ARROWS = {"lower": " ↓", "higher": " ↑"}
 
 
 def _headline_cells(scores: Scores) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: place, model, headline numbers, and clean accuracy where it is a number of its own."""
     named = list(scores.models[0].metrics)
-    places = {one.name: one.place for one in scores.ranking}
     heads = [f"{scores.metric_title(name)}{_ARROWS.get(metrics[name].better or '', '')}" for name in named]
     rows = [
-        [places[one.model], one.model, *(metrics[name].shown(one.metrics[name]) for name in named)]
-        for one in scores.models
+        [ranked.place, one.model, *(metrics[name].shown(one.metrics[name]) for name in named)]
+        for one, ranked in zip(scores.models, scores.ranking, strict=True)
     ]
     if scores.with_clean:
         heads.append("Clean accuracy ↑")

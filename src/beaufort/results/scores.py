@@ -87,7 +87,7 @@ class Scores:
     models: tuple[ModelScores, ...]
     """In the order of the ranking."""
     ranking: tuple[Ranked, ...]
-    """By the headline number."""
+    """By the headline number, in the same order."""
     pairs: Pairs
     """Differences between the models, with what each image adds to them."""
     seeds: tuple[Seeds, ...]

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown
+from beaufort._core.validation import validate_choice, validate_number
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
@@ -21,7 +22,7 @@ RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
 drop is larger than allowed and surely larger than zero, and passes everything else."""
 
-_MOST = 10**9
+MAX_IMAGES = 10**9
 """Largest number of images that is worth recommending."""
 
 
@@ -77,7 +78,7 @@ class Check:
             return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
         distance = abs(one.value - self.limit)
         width = one.high - one.value if one.value < self.limit else one.value - one.low
-        if not distance or (about := one.n * (width / distance) ** 2) > _MOST:
+        if not distance or (about := one.n * (width / distance) ** 2) > MAX_IMAGES:
             return None
         return max(one.n + 1, math.ceil(about / 10) * 10)
 
@@ -105,10 +106,7 @@ class Verdict:
     @property
     def decision(self) -> Decision:
         """Failed if any check is; else undecided if any check is; else passed."""
-        decisions = [check.decision for check in self.checks]
-        return next(
-            (one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions), Decision.PASSED
-        )
+        return worst_decision(self.checks)
 
     @property
     def ok(self) -> bool:
@@ -151,8 +149,19 @@ def gate(
         clusters: images that are not independent, as for `score`.
         level: of all intervals.
     """
+    for part in (results, reference):
+        if part is not None and len(part.models) != 1:
+            raise OptionError(
+                f"a gate compares one model with one, got {len(part.models)}: {', '.join(part.models)}"
+            )
+    validate_choice("rule", rule, RULES)
+    validate_number("max_drop", max_drop, 0)
     limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
-    _check_arguments(results, reference, max_drop, rule, limits)
+    for name, limit in limits.items():
+        if limit is not None:
+            validate_number(name, limit, 0, None if name == "require" else 1)
+    if reference is None and all(limit is None for limit in limits.values()):
+        raise OptionError("a gate needs at least one of reference, require, min_clean and min_worst")
     joined = results if reference is None else join_results([results, reference])
     check_own_baseline(joined, metric, baseline)
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
@@ -160,61 +169,34 @@ def gate(
         joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
     )
     by_name = {one.model: one for one in scores.models}
-    name = find_metric(scores, metric)
+    model, name = by_name[new], find_metric(scores, metric)
     checks = []
     if reference is not None:
         checks.append(_drop(scores, name, new, old, max_drop, rule))
     if require is not None:
-        checks.append(_value(by_name[new], name, require))
+        checks.append(_value(model, name, require))
     if min_clean is not None:
-        checks.append(_clean(by_name[new], scores, min_clean))
+        checks.append(_clean(model, scores, min_clean))
     if min_worst is not None:
-        checks.append(_worst(by_name[new], scores, min_worst, level))
-    value = None if reference is None else by_name[old].metrics[name]
-    called = None if reference is None else reference.models[0]
+        checks.append(_worst(model, scores, min_worst))
     return Verdict(
-        results.models[0],
-        name,
-        by_name[new].metrics[name],
-        called,
-        value,
-        tuple(checks),
-        scores.images,
-        scores.clusters,
-        notes_on_metric(scores, metric),
-        results.dataset,
+        model=results.models[0],
+        metric=name,
+        value=model.metrics[name],
+        reference=None if reference is None else reference.models[0],
+        reference_value=None if reference is None else by_name[old].metrics[name],
+        checks=tuple(checks),
+        images=scores.images,
+        clusters=scores.clusters,
+        notes=notes_on_metric(scores, metric),
+        dataset=results.dataset,
     )
 
 
-def worst_decision(verdicts: Sequence[Verdict]) -> Decision:
-    """What a gate says over several data sets: failed if one is; else undecided if one is; else passed."""
-    decisions = [verdict.decision for verdict in verdicts]
+def worst_decision(judged: Sequence[Verdict] | Sequence[Check]) -> Decision:
+    """The decision over several datasets or checks: failed if one is, else undecided if one is."""
+    decisions = [one.decision for one in judged]
     return next((one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions), Decision.PASSED)
-
-
-def _check_arguments(
-    results: Results,
-    reference: Results | None,
-    max_drop: float,
-    rule: str,
-    limits: Mapping[str, float | None],
-) -> None:
-    for part in (results, reference):
-        if part is not None and len(part.models) != 1:
-            raise OptionError(
-                f"a gate compares one model with one, got {len(part.models)}: {', '.join(part.models)}"
-            )
-    if rule not in RULES:
-        raise OptionError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
-    if not 0 <= max_drop < math.inf:
-        raise OptionError(f"max_drop must be a non-negative number, got {max_drop!r}")
-    for name, limit in limits.items():
-        most = math.inf if name == "require" else 1
-        if limit is not None and not (0 <= limit <= most and math.isfinite(limit)):
-            allowed = "a non-negative number" if name == "require" else "a share from 0 to 1"
-            raise OptionError(f"{name} must be {allowed}, got {limit!r}")
-    if reference is None and all(limit is None for limit in limits.values()):
-        raise OptionError("a gate needs at least one of reference, require, min_clean and min_worst")
 
 
 def check_own_baseline(results: Results, metric: str | None, baseline: str | None) -> None:
@@ -279,14 +261,15 @@ def _clean(model: ModelScores, scores: Scores, limit: float) -> Check:
     return Check("clean", f"{what} at least {100 * limit:g} %", model.clean, limit, upper=False)
 
 
-def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:
+def _worst(model: ModelScores, scores: Scores, limit: float) -> Check:
     """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
     if not model.corruptions:
         raise OptionError(f"min_worst needs shifted images, and {scores.suite} has none; leave it out")
-    each = 1 - (1 - level) / len(model.corruptions)
+    each = 1 - (1 - scores.level) / len(model.corruptions)
     errors = {name: form.estimate(each) for name, form in model.error_forms.items()}
     name, worst = max(errors.items(), key=lambda item: item[1].value)
     low = 1 - max(one.high for one in errors.values())
     high = 1 - max(one.low for one in errors.values())
     demand = f"accuracy under the worst corruption, {name.replace('_', ' ')}, at least {100 * limit:g} %"
-    return Check("worst", demand, Estimate(1 - worst.value, low, high, worst.n, level), limit, upper=False)
+    estimate = Estimate(1 - worst.value, low, high, worst.n, scores.level)
+    return Check("worst", demand, estimate, limit, upper=False)

@@ -1,7 +1,7 @@
-"""Consistency over frames of a video: an anchor counts as right if every frame of its set is.
+"""Consistency over frames of a video: an anchor counts as correct if every frame of its set is.
 
-`pm-k` is the share of anchors that are answered rightly together with every neighbour at most `k` frames
-away: the worst frame decides. It is made from stored answers, for any `k`.
+`pm-k` is the fraction of anchors that are classified correctly together with every neighbour at most `k`
+frames away: the worst frame decides.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from beaufort._core.validation import validate_integer
 from beaufort.data import FrameSets
 from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.results._match import ResultsError
@@ -23,7 +24,7 @@ class PmScore:
     k: int
     """Frames on each side of the anchor."""
     accuracy: Estimate
-    """Share of the anchors; `n` is their number."""
+    """Fraction of the anchors; `n` is their number."""
 
 
 def pm_scores(
@@ -32,32 +33,26 @@ def pm_scores(
     """The accuracy of each model on anchors and on whole sets of frames.
 
     Args:
-        results: answers to all frames of the sets, of which the clean ones count.
+        results: predictions for all frames of the sets, of which the clean ones count.
         sets: which frames belong together.
         ks: how far from the anchor frames count.
         level: of the intervals.
     """
-    if wrong := [k for k in ks if type(k) is not int or k < 0]:
-        raise ResultsError(f"k must be a whole number from 0, got {wrong[0]!r}")
-    return tuple(score for model in results.models for score in _of_model(results, model, sets, ks, level))
-
-
-def _of_model(
-    results: Results, model: str, sets: FrameSets, ks: Sequence[int], level: float
-) -> list[PmScore]:
-    answers = results.predictions(model)
-    if None not in answers.rows:
-        raise ResultsError(f"{results.suite} has no clean images; frames are compared as they are")
-    right = dict(zip(answers.ids, answers.correct[answers.rows[None][0]].tolist(), strict=True))
-    farthest = max(ks, default=0)
-    for anchor in sets.neighbours:
-        if lost := [frame for frame in sets.within(anchor, farthest) if frame not in right]:
-            raise ResultsError(
-                f"pm-{farthest} needs an answer to every frame, got none of {model} to {lost[0]!r}; evaluate "
-                "all frames of the sets"
-            )
+    farthest = max((validate_integer("k", k, 0) for k in ks), default=0)
     found = []
-    for k in ks:
-        hits = sum(all(right[frame] for frame in sets.within(anchor, k)) for anchor in sets.neighbours)
-        found.append(PmScore(model, k, clopper_pearson(hits, len(sets.neighbours), level)))
-    return found
+    for model in results.models:
+        predictions = results.predictions(model)
+        if None not in predictions.rows:
+            raise ResultsError(f"{results.suite} has no clean images; frames are compared as they are")
+        clean = predictions.correct[predictions.rows[None][0]]
+        correct = dict(zip(predictions.ids, clean.tolist(), strict=True))
+        for anchor in sets.neighbours:
+            if lost := [frame for frame in sets.within(anchor, farthest) if frame not in correct]:
+                raise ResultsError(
+                    f"{model} has no prediction for the frame {lost[0]!r}; pm-{farthest} needs all frames of "
+                    "the sets"
+                )
+        for k in ks:
+            hits = sum(all(correct[frame] for frame in sets.within(one, k)) for one in sets.neighbours)
+            found.append(PmScore(model, k, clopper_pearson(hits, len(sets.neighbours), level)))
+    return tuple(found)
