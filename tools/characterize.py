@@ -89,11 +89,11 @@ def compare(source: Path, groups: str, *, every: bool) -> int:
             print(f"{name}: skipped, {lacking} is missing")
             continue
         found = harness.run_groups([name], "now", source)[name]
-        for scenario, facts in recorded[name].items():
-            lines = harness.differences(facts, found.get(scenario, {}))
+        for scenario in GROUPS[name].scenarios:
+            lines = harness.differences(scenario, recorded[name][scenario.name], found.get(scenario.name, {}))
             wrong += bool(lines)
             for line in lines:
-                print(f"{name}/{scenario}: {line}")
+                print(f"{name}/{scenario.name}: {line}")
         print(f"{name}: {len(found)} scenarios")
     print(f"{wrong} scenarios differ")
     return 1 if wrong else 0

@@ -34,6 +34,9 @@ ASSETS = SHARED / "reference" / "assets"
 SIDECARS = (".pyc", "-shm", "-wal", ".lock")
 """Endings of files that other programs keep beside a file."""
 
+DATABASES = (".review",)
+"""Endings of files that SQLite changes when a connection is closed, which may be after the scenario."""
+
 Record = dict[str, Any]
 """The facts of one scenario, by name."""
 
@@ -187,7 +190,11 @@ def _output(text: str, kind: str, work: Path) -> Any:
 
 def _files(work: Path) -> Iterator[Path]:
     for path in sorted(work.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(SIDECARS):
+        if (
+            path.is_file()
+            and "__pycache__" not in path.parts
+            and not path.name.endswith(SIDECARS + DATABASES)
+        ):
             yield path
 
 
@@ -233,20 +240,26 @@ def _renamed_value(value: Any) -> Any:
     return renames.VALUES.get(value, value) if isinstance(value, str) else value
 
 
-def differences(recorded: Record, found: Record) -> list[str]:
+def differences(scenario: Scenario, recorded: Record, found: Record) -> list[str]:
     """Return a line for each recorded fact that is missing or different; new facts are not counted."""
     lines = []
     now = flattened(found)
     for name, value in sorted(renamed(recorded).items()):
+        if name.startswith("file ") and name.endswith(DATABASES):
+            continue
         if name not in now:
             lines.append(f"{name}: recorded {value!r}, missing now")
-        elif now[name] != value:
+        elif now[name] != value and not (scenario.unordered and _sorted(now[name]) == _sorted(value)):
             lines.append(f"{name}: recorded {value!r}, now {now[name]!r}")
     if lines and "message" in found:
         lines.append(f"it printed: {found['message']}")
     if "error" in found:
         lines.append(f"it raised: {found['error']}")
     return lines
+
+
+def _sorted(value: Any) -> Any:
+    return sorted(value, key=str) if isinstance(value, list) else value
 
 
 def stable(first: Record, second: Record) -> Record:

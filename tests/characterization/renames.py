@@ -9,16 +9,72 @@ from __future__ import annotations
 import re
 import shlex
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "data ls": "ls files",
+    "ls fronts": "ls filters",
+    "review decisions": "review status",
+}
 """Commands that moved, by the first words of the command line: {"query": "store query"}."""
 
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "--front": "--filter",
+    "--truths": "--label-sets",
+    "check --images": "--data",
+    "check --threads": "--set threads=",
+    "compare --seed": "--stored-seed",
+    "compare --seeds": "--training-runs",
+    "gate --seed": "--stored-seed",
+    "make --limit": "--first",
+    "mine ask --token": "--set token=",
+    "mine generate --size": "--set size=",
+    "mine generate --surfaces": "--set surfaces=",
+    "power --clean": "--clean-accuracy",
+    "power --seed": "--stored-seed",
+    "report --draw": "--seed",
+    "report --seed": "--stored-seed",
+    "report --seeds": "--training-runs",
+    "review create --check-every": "--set check_every=",
+    "review create --min-checks": "--set min_checks=",
+    "review create --min-right": "--set min_right=",
+    "review create --votes": "--set votes=",
+}
 """Options with a new name, in every command: {"--front": "--filter"}.
 
-A key may name the command, as "run --front"; such keys go before the others. An empty value drops a flag.
+A key may name the command, as "run --front"; such keys go before the others. An empty value drops a flag, and
+"--set size=" stands for "--set size=VALUE".
 """
 
-CODE: dict[str, str] = {}
+CODE: dict[str, str] = {
+    "beaufort.arrays import": "beaufort.corruptions import",
+    "beaufort.attacks import": "beaufort.suites.attacks import",
+    "beaufort.conditions import": "beaufort.suites.conditions import",
+    "beaufort.datasets import": "beaufort.data import",
+    "beaufort.fronts import": "beaufort.models.filters import",
+    "beaufort.image_sets import": "beaufort.data.writers import",
+    "beaufort.images import": "beaufort.data.images import",
+    "beaufort.labels import": "beaufort.data.labels import",
+    "beaufort.ops import": "beaufort.corruptions import",
+    "beaufort.perturbations import": "beaufort.corruptions.sequences import",
+    "beaufort.protocols import": "beaufort.data.protocols import",
+    "beaufort.review import": "beaufort.mining.review import",
+    "beaufort.review.app import": "beaufort.mining.review.app import",
+    "beaufort.rng import Random": "beaufort.corruptions import Random",
+    "beaufort.rng import id_words": "beaufort.corruptions.rng import id_words",
+    "beaufort.shifts import": "beaufort.suites.shifts import",
+    "beaufort.stats import": "beaufort.metrics.stats import",
+    "beaufort.transforms import": "beaufort.corruptions import",
+    "answer_pixels": "predict_pixels",
+    "broad_classes": "superclasses",
+    "front_kinds": "filter_kinds",
+    "kind_of": "dataset_kind",
+    "open_dataset": "load_dataset",
+    "open_front": "load_filter",
+    "read_truths": "read_label_sets",
+    "with_front": "with_filter",
+    "open_review, standing": "open_review, review_status",
+    '"--name", "cards.example", "--https"': '"--address", "https://cards.example"',
+    'level, "patch"': '"patch", level',
+}
 """Replacements in code, longest first: {"beaufort.fronts import": "beaufort.models.filters import"}."""
 
 KEYS: dict[str, str] = {}
@@ -41,8 +97,14 @@ def command(line: str) -> str:
         *named, option = old.split()
         if first[: len(named)] == named:
             options[option] = new
-    made = [options.get(word, word) for word in words]
-    text = shlex.join(word for word in made if word)
+    made: list[str] = []
+    prefix = ""
+    for word in words:
+        option, _, next_prefix = options[word].partition(" ") if word in options else (word, "", "")
+        if option:
+            made.append(prefix + option)
+        prefix = next_prefix
+    text = shlex.join(made)
     for old, new in sorted(COMMANDS.items(), key=lambda pair: -len(pair[0])):
         if text == old or text.startswith(f"{old} "):
             return new + text[len(old) :]

@@ -29,6 +29,8 @@ class Scenario:
     """How to read the output: json, csv, numbers, table, names or nothing; auto is json with --json."""
     ignore: tuple[str, ...] = ()
     """Files that are not recorded, as patterns of `fnmatch`."""
+    unordered: bool = False
+    """Whether the order of lists does not count, as in a listing of what is registered."""
 
     def spelling(self, which: str) -> str:
         """Return the spelling `before` or `now`."""
@@ -59,9 +61,17 @@ class Group:
         assert len(set(names)) == len(names), f"{self.name} has a scenario twice"
 
 
-def command(name: str, before: str, now: str = "", *, stdout: str = "auto", ignore: str = "") -> Scenario:
+def command(
+    name: str,
+    before: str,
+    now: str = "",
+    *,
+    stdout: str = "auto",
+    ignore: str = "",
+    unordered: bool = False,
+) -> Scenario:
     """Make a scenario of a command line, without the word `beaufort`."""
-    return Scenario(name, before, now, stdout=stdout, ignore=tuple(ignore.split()))
+    return Scenario(name, before, now, stdout=stdout, ignore=tuple(ignore.split()), unordered=unordered)
 
 
 def python(name: str, before: str, now: str = "", *, ignore: str = "") -> Scenario:

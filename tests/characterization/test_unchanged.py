@@ -25,6 +25,7 @@ def test_unchanged(name: str) -> None:
         pytest.skip(f"{lacking} is missing")
     found = harness.run_groups([name], "now", harness.ROOT / "src")[name]
     wrong = []
-    for scenario, facts in RECORDED[name].items():
-        wrong += [f"{scenario}: {line}" for line in harness.differences(facts, found.get(scenario, {}))]
+    for scenario in GROUPS[name].scenarios:
+        lines = harness.differences(scenario, RECORDED[name][scenario.name], found.get(scenario.name, {}))
+        wrong += [f"{scenario.name}: {line}" for line in lines]
     assert not wrong, "\n".join(wrong)

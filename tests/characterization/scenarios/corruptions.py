@@ -84,6 +84,20 @@ record("long chain", digest(corrupt(photo, corruption_name="contrast@1+gaussian_
 record("seed", digest(corrupt(photo, 3, "snow", image_id="a", seed=-4)))
 """
 
+CORRUPT_NOW = """
+from beaufort import corrupt
+from beaufort.corruptions import get_corruption_names
+
+photo = inputs.photo(64, 80)
+record("fog", digest(corrupt(photo, corruption="fog", severity=3, image_id="a")))
+record("without id", digest(corrupt(photo, "fog", 2)))
+record("number", digest(corrupt(photo, get_corruption_names()[4], severity=1)))
+record("between", digest(corrupt(photo, "fog", 2.5, image_id="a")))
+record("chain", digest(corrupt(photo, "fog@2+jpeg_compression@3", image_id="a.jpg")))
+record("long chain", digest(corrupt(photo, "contrast@1+gaussian_noise@2+pixelate@1", image_id=9)))
+record("seed", digest(corrupt(photo, "snow", 3, image_id="a", seed=-4)))
+"""
+
 COMPAT = """
 from beaufort.compat import imagecorruptions
 
@@ -202,7 +216,7 @@ GROUPS = [
         (
             python("sizes", fill(SIZES)),
             python("grey", fill(GREY)),
-            python("corrupt", CORRUPT),
+            python("corrupt", CORRUPT, CORRUPT_NOW),
             python("imagecorruptions", COMPAT),
             python("Corrupt", CORRUPT_CLASS),
         ),
@@ -217,7 +231,7 @@ GROUPS = [
             ),
             command("pull", "data pull frost --to mirrored"),
             command("verify", "data verify frost --json"),
-            command("catalog", "data ls --json"),
+            command("catalog", "data ls --json", unordered=True),
         ),
         ("assets",),
     ),
