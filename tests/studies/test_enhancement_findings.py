@@ -23,6 +23,7 @@ from beaufort.studies.enhancements.about_trainings import (
     about_stability,
     about_transfer,
 )
+from beaufort.studies.enhancements.arm_predictions import StudyArms, load_arms
 from beaufort.studies.enhancements.enhancement_figures import draw_finding, draw_styles
 from beaufort.studies.enhancements.enhancement_pages import findings_csv
 from beaufort.studies.enhancements.enhancement_settings import (
@@ -34,21 +35,14 @@ from beaufort.studies.enhancements.enhancement_settings import (
     conditions,
     photo_conditions,
 )
-from beaufort.studies.enhancements.findings import (
-    SMALL_PICTURES,
-    StudyArms,
-    StudyFinding,
-    load_arms,
-    signed,
-    trainings_text,
-)
+from beaufort.studies.enhancements.findings import SMALL_PICTURES, StudyFinding, signed, trainings_text
 from beaufort.studies.enhancements.mce_statistics import (
-    ShareRows,
+    Contributions,
     alexnet,
     difference,
     intervals,
+    metrics_of_arm,
     normalizer_of,
-    shares_of,
 )
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
 from beaufort.studies.predictions import StudyPredictions, write_predictions
@@ -81,7 +75,7 @@ def trained(effects: Mapping[str, Effect], *, seeds: int = 3, images: int = 400,
         for arm, effect in {BASE: {}, CONTROL: {}, **effects}.items()
     }
     base = normalizer_of(made[BASE][0])
-    return StudyArms({}, {arm: shares_of(some, base, WHOLE) for arm, some in made.items()}, WHOLE, {})
+    return StudyArms({}, {arm: metrics_of_arm(some, base, WHOLE) for arm, some in made.items()}, WHOLE, {})
 
 
 def everywhere(change: float, **others: float) -> dict[str, float]:
@@ -230,7 +224,7 @@ def test_settings_are_chosen_by_what_they_change() -> None:
     )
     control = [network(lucky, seed=seed) for seed, lucky in enumerate(luck)]
     made = {CONTROL: control, GRID[0]: once, GRID[1]: twice}
-    cifar = {arm: shares_of(some, base, WHOLE) for arm, some in made.items()}
+    cifar = {arm: metrics_of_arm(some, base, WHOLE) for arm, some in made.items()}
     assert cifar[GRID[0]].mean("extra CE") < cifar[GRID[1]].mean("extra CE")
     found = about_stability(StudyArms({}, cifar, WHOLE, {}))
     assert f"the best on the extra corruptions is {GRID[1]}, " in found.measured
@@ -245,7 +239,7 @@ def test_trainings_are_counted() -> None:
 
 def test_photos_are_told_before_anything_is_trained() -> None:
     shares = {
-        arm: shares_of([network(everywhere(change))], alexnet(WHOLE), WHOLE)
+        arm: metrics_of_arm([network(everywhere(change))], alexnet(WHOLE), WHOLE)
         for arm, change in (("plain", 0.0), ("clahe", 0.1))
     }
     found = about_clahe(StudyArms({"resnet50_224": shares}, {}, WHOLE, {}))
@@ -256,7 +250,7 @@ def test_photos_are_told_before_anything_is_trained() -> None:
 
 def test_small_pictures_are_named_beside_photos() -> None:
     crops = {
-        arm: shares_of([network(everywhere(change))], alexnet(WHOLE), WHOLE)
+        arm: metrics_of_arm([network(everywhere(change))], alexnet(WHOLE), WHOLE)
         for arm, change in (("middle-crop", 0.0), ("ten-crop", -0.05))
     }
     cifar = trained({"ten-crop": {}}).cifar
@@ -277,7 +271,7 @@ def test_intervals_cover_images_and_trainings(seeds: int, monkeypatch: pytest.Mo
     inside = 0
     for _ in range(200):
         values = rng.normal(0, 1.5, (seeds, 1)) + rng.normal(0, 10, 500) + rng.normal(0, 10, (seeds, 500))
-        found = intervals({"it": ShareRows(values, (-100, 100))})["it"]
+        found = intervals({"it": Contributions(values, (-100, 100))})["it"]
         inside += found.low <= 0 <= found.high
     assert inside >= 181  # 95 % of 200, less three deviations
 
@@ -285,7 +279,7 @@ def test_intervals_cover_images_and_trainings(seeds: int, monkeypatch: pytest.Mo
 def test_one_image_decides_nothing() -> None:
     base = alexnet(WHOLE)
     bad, good = (
-        shares_of(
+        metrics_of_arm(
             [StudyPredictions(NAMES, np.full((len(NAMES), 1), right, np.uint8), np.ones(1, np.uint8), {})],
             base,
             WHOLE,
@@ -311,8 +305,8 @@ def test_images_cannot_add_more_than_their_ends() -> None:
 
 def test_numbers_are_of_the_seeds_that_both_have() -> None:
     base = normalizer_of(network({}))
-    control = shares_of([network({})], base, WHOLE)
-    arm = shares_of([network({}), network(everywhere(0.3), seed=1)], base, WHOLE)
+    control = metrics_of_arm([network({})], base, WHOLE)
+    arm = metrics_of_arm([network({}), network(everywhere(0.3), seed=1)], base, WHOLE)
     arms = StudyArms({}, {CONTROL: control, "augmix": arm}, WHOLE, {})
     row = next(row for row in about_augmentation(arms).rows if row.differences)
     assert row.seeds == 1
@@ -474,15 +468,12 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_answers_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     write_photos(tmp_path, "styles", NETWORKS[:2], {"plain": {}})
     write_photos(tmp_path, "fronts", NETWORKS[:2], {"plain": {}}, images=50)
-    with pytest.raises(OptionError, match=r"must have answers about the 50 photos of photos/fronts, got 60;"):
+    with pytest.raises(OptionError, match="for 50 photos and photos/styles for 60;"):
         load_arms(tmp_path, WHOLE)
     path = tmp_path / condition_file("styles", "stylize@3")
     found = StudyPredictions((f"{NETWORKS[1]}/plain",), np.ones((1, 60), np.uint8), np.ones(60, np.uint8), {})
     write_predictions(path, found)
-    wanted = (
-        rf"stylize@3\.npz must have answers .* \(60 photos, {NETWORKS[0]}, {NETWORKS[1]}\), got 60 photos, "
-    )
-    with pytest.raises(OptionError, match=wanted):
+    with pytest.raises(OptionError, match=r"stylize@3\.npz has 1 row of 60 images and .* has 2 rows of 60"):
         load_arms(tmp_path, WHOLE)
 
 
@@ -490,7 +481,7 @@ def test_arms_of_other_test_images_are_refused(tmp_path: Path) -> None:
     write_predictions(tmp_path / "cifar" / f"{BASE}-seed0.npz", network({}))
     write_predictions(tmp_path / "cifar" / "augmix-seed0.npz", network({}, images=300))
     wanted = (
-        r"cifar/augmix-seed0\.npz must answer what cifar/resnet20-seed0\.npz does \(96 conditions of 400 "
+        r"cifar/augmix-seed0\.npz has 96 rows of 300 images and cifar/resnet20-seed0\.npz has 96 rows of 400"
     )
     with pytest.raises(OptionError, match=wanted):
         load_arms(tmp_path, WHOLE)

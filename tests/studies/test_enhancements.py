@@ -20,6 +20,7 @@ from beaufort.models import ModelFileError
 from beaufort.studies import engine, reproduce
 from beaufort.studies.enhancements.about_photos import about_nlm
 from beaufort.studies.enhancements.about_style import styles_in_testbed
+from beaufort.studies.enhancements.arm_predictions import StudyArms, load_arms, photo_predictions
 from beaufort.studies.enhancements.enhancement_pages import find_all, study_files
 from beaufort.studies.enhancements.enhancement_settings import (
     CLEAN,
@@ -30,14 +31,14 @@ from beaufort.studies.enhancements.enhancement_settings import (
     conditions,
 )
 from beaufort.studies.enhancements.enhancement_tasks import plan
-from beaufort.studies.enhancements.findings import StudyArms, find_flips, load_arms, photo_predictions, signed
+from beaufort.studies.enhancements.findings import find_flips, signed
 from beaufort.studies.enhancements.mce_statistics import (
     Normalizer,
     alexnet,
     difference,
     level_of,
+    metrics_of_arm,
     normalizer_of,
-    shares_of,
 )
 from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
@@ -195,7 +196,7 @@ def answers(seed: int, worse: float = 0.0) -> StudyPredictions:
 
 def test_shares_add_up_to_the_metrics() -> None:
     base, own = answers(0), answers(1)
-    shares = shares_of([own], normalizer_of(base), SMALL)
+    shares = metrics_of_arm([own], normalizer_of(base), SMALL)
     wrong, other = (1 - one.correct.mean(axis=1) for one in (own, base))
     rows = {
         name: [i for i, c in enumerate(own.conditions) if c.startswith(f"{name}@")]
@@ -215,7 +216,7 @@ def test_differences_are_paired_and_cover_seeds() -> None:
     base = normalizer_of(answers(0))
     assert isinstance(base, Normalizer)
     controls, arms = ([answers(seed, shift) for seed in range(3)] for shift in (0.0, 0.1))
-    one, other = shares_of(controls, base, SMALL), shares_of(arms, base, SMALL)
+    one, other = metrics_of_arm(controls, base, SMALL), metrics_of_arm(arms, base, SMALL)
     worse = difference(one, other)
     assert worse.low > 0
     assert worse.low < worse.value < worse.high
@@ -265,7 +266,7 @@ def two_arms(changed: dict[str, float]) -> StudyArms:
         levels = hard + np.array([shift.get(name.partition("@")[0], shift.get("", 0.0)) for name in names])
         right = (place > levels[:, None]).astype(np.uint8)
         found = StudyPredictions(names, right, np.ones(160, np.uint8), {})
-        made[arm] = shares_of([found], alexnet(settings), settings)
+        made[arm] = metrics_of_arm([found], alexnet(settings), settings)
     return StudyArms({"resnet50_224": made}, {}, settings, {})
 
 

@@ -14,12 +14,11 @@ from itertools import pairwise
 import numpy as np
 
 from beaufort.metrics.stats import Estimate
+from beaufort.studies.enhancements.arm_predictions import CIFAR, StudyArms
 from beaufort.studies.enhancements.findings import (
-    CIFAR,
     OFF_THE_LINE,
     SMALL_PICTURES,
     ArmRow,
-    StudyArms,
     StudyFinding,
     cifar_rows,
     signed,

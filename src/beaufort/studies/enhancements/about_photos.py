@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beaufort.studies.enhancements.arm_predictions import CIFAR, StudyArms
 from beaufort.studies.enhancements.findings import (
-    CIFAR,
     SMALL_PICTURES,
     ArmRow,
-    StudyArms,
     StudyFinding,
     chosen_on_extra,
     cifar_rows,

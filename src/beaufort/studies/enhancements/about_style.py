@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from beaufort.corruptions import get_corruption_names
 from beaufort.metrics.stats import Estimate, resample
+from beaufort.studies.enhancements.arm_predictions import StudyArms
 from beaufort.studies.enhancements.enhancement_settings import NETWORKS, STYLE_LEVELS
-from beaufort.studies.enhancements.findings import StudyArms, StudyFinding, signed, verdict_of
-from beaufort.studies.enhancements.mce_statistics import ShareRows, Shares
+from beaufort.studies.enhancements.findings import StudyFinding, signed, verdict_of
+from beaufort.studies.enhancements.mce_statistics import ArmMetrics, Contributions
 from beaufort.studies.predictions import StudyPredictions
 from beaufort.testbed.load import load_grid
 
@@ -117,7 +118,7 @@ def about_style(arms: StudyArms) -> StudyFinding:
     return StudyFinding("style", statement, verdict, told, "CE 92, above all 15", caveat, ())
 
 
-def photo_ces(arms: StudyArms) -> dict[str, dict[str, ShareRows]]:
+def photo_ces(arms: StudyArms) -> dict[str, dict[str, Contributions]]:
     """By network and by `stylize` or corruption: what each photo adds to the CE.
 
     They are divided by the errors of one of the networks, which has to make some everywhere.
@@ -132,7 +133,7 @@ def photo_ces(arms: StudyArms) -> dict[str, dict[str, ShareRows]]:
     most = len(arms.settings.severities), len(STYLE_LEVELS) - 1
     return {
         network: {
-            name: ShareRows(100 * values[None] / base[name], (0, 100 * most[name == _STYLE] / base[name]))
+            name: Contributions(100 * values[None] / base[name], (0, 100 * most[name == _STYLE] / base[name]))
             for name, values in wrong[network].items()
         }
         for network in both
@@ -145,7 +146,7 @@ def _reference(networks: Sequence[str]) -> str:
     return ([name for name in NETWORKS if name in networks] or networks)[-1]
 
 
-def _wrong(plain: Shares, styles: StudyPredictions) -> Mapping[str, Floats]:
+def _wrong(plain: ArmMetrics, styles: StudyPredictions) -> Mapping[str, Floats]:
     """How many severities of each corruption, and of style, each photo is not recognized under."""
     assert plain.right is not None
     found = {}

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from beaufort._core.text import counted
+from beaufort.studies.enhancements.arm_predictions import CIFAR, StudyArms
 from beaufort.studies.enhancements.findings import (
-    CIFAR,
     SMALL_PICTURES,
-    StudyArms,
     StudyFinding,
     both,
     chosen_on_extra,
@@ -22,7 +21,7 @@ from beaufort.studies.enhancements.findings import (
     trainings_text,
     verdict_of,
 )
-from beaufort.studies.enhancements.mce_statistics import ShareRows, combined, intervals
+from beaufort.studies.enhancements.mce_statistics import Contributions, combined, intervals
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
 
 _MATTERS = 1.0
@@ -114,13 +113,13 @@ def about_transfer(arms: StudyArms) -> StudyFinding:
     return StudyFinding("transfer", statement, verdict, told, printed, caveat, rows)
 
 
-def _stacked(each: Sequence[ShareRows]) -> ShareRows:
+def _stacked(each: Sequence[Contributions]) -> Contributions:
     """One number of several trainings, which are as good as seeds of one."""
     low, high = min(one.ends[0] for one in each), max(one.ends[1] for one in each)
-    return ShareRows(np.concatenate([one.values for one in each]), (low, high))
+    return Contributions(np.concatenate([one.values for one in each]), (low, high))
 
 
-def transfer_gains(arms: StudyArms) -> dict[tuple[str, str], ShareRows]:
+def transfer_gains(arms: StudyArms) -> dict[tuple[str, str], Contributions]:
     """By what a network was tuned on and what it is tested on: what each image adds to the gain in CE."""
     names, control = arms.settings.corruptions, arms.cifar.get(CONTROL)
     if control is None:

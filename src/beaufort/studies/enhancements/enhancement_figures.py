@@ -8,8 +8,9 @@ from beaufort.metrics.stats import Estimate
 from beaufort.report.axes import Axes, point_range
 from beaufort.report.drawing import Drawing, diverging
 from beaufort.studies.enhancements.about_style import StyleRow
-from beaufort.studies.enhancements.findings import CIFAR, OFF_THE_LINE, ArmRow, StudyFinding
-from beaufort.studies.enhancements.mce_statistics import ShareRows
+from beaufort.studies.enhancements.arm_predictions import CIFAR
+from beaufort.studies.enhancements.findings import OFF_THE_LINE, ArmRow, StudyFinding
+from beaufort.studies.enhancements.mce_statistics import Contributions
 
 _COLORS = ("#1a5fa8", "#c2622d", "#666666")
 _SECOND = {"ten-crop": "relative mCE", "small": OFF_THE_LINE, "aggregation": OFF_THE_LINE}
@@ -79,7 +80,7 @@ def _draw_row(
 _CELL = 34
 
 
-def draw_gains(gains: Mapping[tuple[str, str], ShareRows]) -> Drawing:
+def draw_gains(gains: Mapping[tuple[str, str], Contributions]) -> Drawing:
     """What tuning on one corruption (rows) gains under each (columns), in points of CE; red is a gain."""
     columns, rows = (list(dict.fromkeys(key[place] for key in gains)) for place in (1, 0))
     means = {key: float(one.values.mean()) for key, one in gains.items()}

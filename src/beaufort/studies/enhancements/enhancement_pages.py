@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from beaufort._core.text import csv_text
+from beaufort.metrics.stats import Estimate
 from beaufort.studies.engine import run_facts
 from beaufort.studies.enhancements.about_architectures import about_aggregation, about_small, architectures
 from beaufort.studies.enhancements.about_photos import about_clahe, about_nlm, about_ten_crops
@@ -24,6 +25,7 @@ from beaufort.studies.enhancements.about_trainings import (
     about_transfer,
     transfer_gains,
 )
+from beaufort.studies.enhancements.arm_predictions import StudyArms, load_arms
 from beaufort.studies.enhancements.enhancement_figures import (
     draw_finding,
     draw_gains,
@@ -31,8 +33,8 @@ from beaufort.studies.enhancements.enhancement_figures import (
     shown_metrics,
 )
 from beaufort.studies.enhancements.enhancement_settings import DESIGNS, EnhancementSettings
-from beaufort.studies.enhancements.findings import ArmRow, StudyArms, StudyFinding, load_arms, signed
-from beaufort.studies.enhancements.mce_statistics import GROUPS, ShareRows, intervals
+from beaufort.studies.enhancements.findings import ArmRow, StudyFinding, signed
+from beaufort.studies.enhancements.mce_statistics import GROUPS, Contributions, intervals
 from beaufort.studies.study_page import StudyPage, data_url
 from beaufort.testbed.architectures import architectures_csv, draw_architectures
 
@@ -185,6 +187,10 @@ def verdicts_csv(findings: Sequence[StudyFinding]) -> str:
     return csv_text(head, lines)
 
 
+def _cells_of(one: Estimate, digits: int) -> tuple[str, ...]:
+    return tuple(f"{x:.{digits}f}" for x in (one.value, one.low, one.high))
+
+
 def findings_csv(rows: Sequence[ArmRow]) -> str:
     """Every number of every arm, and every difference from its control."""
     head = (
@@ -195,15 +201,9 @@ def findings_csv(rows: Sequence[ArmRow]) -> str:
     for row in rows:
         for metric, number in row.numbers.items():
             change = row.differences.get(metric)
-            ends = (
-                ["", "", ""]
-                if change is None
-                else [f"{x:.3f}" for x in (change.value, change.low, change.high)]
-            )
-            numbers = [f"{x:.3f}" for x in (number.value, number.low, number.high)]
-            lower = row.lower if change is not None else ""
-            about = [row.group, row.arm, row.control, row.seeds_of(metric), metric]
-            lines.append([*about, *numbers, *ends, lower])
+            ends = ("", "", "", "") if change is None else (*_cells_of(change, 3), row.lower)
+            about = (row.group, row.arm, row.control, row.seeds_of(metric), metric)
+            lines.append((*about, *_cells_of(number, 3), *ends))
     return csv_text(head, lines)
 
 
@@ -224,24 +224,23 @@ def styles_csv(rows: Sequence[StyleRow]) -> str:
     lines = (
         (
             *(one.network, f"{one.style:.2f}", one.worst, f"{one.worst_ce:.2f}", f"{one.mce:.2f}"),
-            *(f"{x:.2f}" for x in (one.gap.value, one.gap.low, one.gap.high)),
+            *_cells_of(one.gap, 2),
         )
         for one in rows
     )
     return csv_text(head, lines)
 
 
-def ces_csv(ces: Mapping[str, Mapping[str, ShareRows]], errors: Mapping[str, Mapping[str, float]]) -> str:
+def ces_csv(ces: Mapping[str, Mapping[str, Contributions]], errors: Mapping[str, Mapping[str, float]]) -> str:
     """The mean error and the CE of every corruption and of style on photos, by network, in percent."""
     lines = []
     for network, rows in ces.items():
         for name, ce in intervals(rows).items():
-            values = errors[network][name], ce.value, ce.low, ce.high
-            lines.append((network, name, *(f"{value:.2f}" for value in values)))
+            lines.append((network, name, f"{errors[network][name]:.2f}", *_cells_of(ce, 2)))
     return csv_text(("network", "corruption", "error", "ce", "low", "high"), lines)
 
 
-def gains_csv(gains: Mapping[tuple[str, str], ShareRows]) -> str:
+def gains_csv(gains: Mapping[tuple[str, str], Contributions]) -> str:
     """What tuning on one corruption gains under each, in points of CE; a row for what it was tuned on."""
     names = list(dict.fromkeys(other for _, other in gains))
     tuned = dict.fromkeys(one for one, _ in gains)

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from beaufort._core.errors import OptionError
-from beaufort._core.text import counted
 from beaufort.metrics.stats import Estimate, holm, mcnemar
-from beaufort.studies.enhancements.enhancement_settings import (
-    DESIGNS,
-    EnhancementSettings,
-    PhotoPass,
-    condition_file,
-    photo_conditions,
-)
+from beaufort.studies.enhancements.arm_predictions import CIFAR, StudyArms
+from beaufort.studies.enhancements.enhancement_settings import DESIGNS
 from beaufort.studies.enhancements.mce_statistics import (
-    Normalizer,
-    ShareRows,
-    Shares,
-    alexnet,
+    ArmMetrics,
+    Contributions,
     combined,
     intervals,
-    normalizer_of,
-    shares_of,
 )
-from beaufort.studies.enhancements.training_arms import BASE, CONTROL
-from beaufort.studies.failed_runs import CheckedRuns, check_runs, ending_facts
-from beaufort.studies.predictions import StudyPredictions, correct_only, predictions_by_seed, read_predictions
 
-CIFAR = "CIFAR-10"
-_PHOTOS: Mapping[PhotoPass, str] = {
-    "fronts": "photos",
-    "crops": "photos in crops",
-    "styles": "stylized photos",
-}
-"""How the page calls what is shown in each pass."""
 OFF_THE_LINE = "off the line"
 """A number: mCE less what a line gives for the clean error."""
 SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
@@ -67,7 +45,7 @@ class Flips:
         return "better" if self.gained > self.lost else "worse"
 
 
-def find_flips(control: Shares, arm: Shares) -> tuple[Flips, ...]:
+def find_flips(control: ArmMetrics, arm: ArmMetrics) -> tuple[Flips, ...]:
     """The flips of every condition that counts: the clean images and the corruptions that mCE is over."""
     if control.right is None or arm.right is None:  # made from numbers other than answers
         return ()
@@ -148,132 +126,11 @@ class StudyFinding:
         return "; ".join((f"{self.statement}: {self.verdict}", self.measured, *paper, *caveat)) + "."
 
 
-@dataclass(frozen=True)
-class StudyArms:
-    """All answers that a folder has, as shares."""
-
-    photos: Mapping[str, Mapping[str, Shares]]
-    """By network and arm."""
-    cifar: Mapping[str, Shares]
-    settings: EnhancementSettings
-    images: Mapping[str, int]
-    styles: Mapping[str, StudyPredictions] = field(default_factory=dict)
-    """Of stylized photos by network."""
-    trainings: CheckedRuns = field(default_factory=CheckedRuns)
-    left_out: Sequence[str] = ()
-    """Answers on CIFAR-10 that are not used, because those of an earlier seed are missing."""
-
-
-def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
-    """What is there; nothing is made."""
-    photos: dict[str, dict[str, Shares]] = {}
-    images: dict[str, int] = {}
-    passes: tuple[PhotoPass, ...] = ("fronts", "crops")
-    for which in passes:
-        for network, by_arm in photo_predictions(folder, which, settings).items():
-            for arm, answers in by_arm.items():
-                images[_PHOTOS[which]] = answers.correct.shape[1]
-                found = shares_of([answers], alexnet(settings), settings)
-                photos.setdefault(network, {})[arm] = found
-    styled = photo_predictions(folder, "styles", settings)
-    styles = {network: by_arm["plain"] for network, by_arm in styled.items()}
-    if styles:
-        images[_PHOTOS["styles"]] = next(iter(styles.values())).correct.shape[1]
-    counts = [images[_PHOTOS[which]] for which in ("fronts", "styles") if _PHOTOS[which] in images]
-    if len(set(counts)) > 1:
-        raise OptionError(
-            f"photos/styles must have answers about the {counts[0]} photos of photos/fronts, got "
-            f"{counts[1]}; delete the folder that is out of date to make it anew"
-        )
-    every = predictions_by_seed(folder / "cifar")
-    trained = {name: kept for name, found in every.items() if (kept := _without_gap(found))}
-    left_out = [
-        f"{name}, seed {one.facts['seed']}"
-        for name, found in every.items()
-        for one in found[len(trained.get(name, ())) :]
-    ]
-    cifar: dict[str, Shares] = {}
-    if BASE in trained:
-        base: Normalizer = normalizer_of(trained[BASE][0])
-        _check_same_test(trained)
-        cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
-        images[CIFAR] = trained[BASE][0].correct.shape[1]
-    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained), left_out)
-
-
-def photo_predictions(
-    folder: Path, which: PhotoPass, settings: EnhancementSettings
-) -> dict[str, dict[str, StudyPredictions]]:
-    """The answers of a pass by network and arm; empty until all of its conditions are there."""
-    names = photo_conditions(settings, which)
-    files = [folder / condition_file(which, name) for name in names]
-    if not all(file.is_file() for file in files):
-        return {}
-    each = {file: read_predictions(file) for file in files}
-    first = each[files[0]]
-    for file, one in each.items():
-        if one.conditions != first.conditions or one.correct.shape != first.correct.shape:
-            raise OptionError(
-                f"{file} must have answers about the photos, networks and arms of {files[0].name} "
-                f"({_evaluated_photos(first)}), got {_evaluated_photos(one)}; delete the one that is out of "
-                "date to make it anew"
-            )
-    found: dict[str, dict[str, StudyPredictions]] = {}
-    for key in first.conditions:
-        network, _, arm = key.partition("/")
-        right = np.stack([one.row(key) for one in each.values()]).astype(np.uint8)
-        found.setdefault(network, {})[arm] = correct_only(names, right, {})
-    return found
-
-
-def _evaluated_photos(answers: StudyPredictions) -> str:
-    networks = dict.fromkeys(key.partition("/")[0] for key in answers.conditions)
-    return f"{counted(answers.correct.shape[1], 'photo')}, {', '.join(networks)}"
-
-
-def _check_same_test(trained: Mapping[str, Sequence[StudyPredictions]]) -> None:
-    """All answers must be to the same conditions and images, or nothing can be paired."""
-    first = trained[BASE][0]
-    for arm, answers in trained.items():
-        for seed, one in enumerate(answers):
-            if one.conditions != first.conditions or one.correct.shape != first.correct.shape:
-                raise OptionError(
-                    f"cifar/{arm}-seed{seed}.npz must answer what cifar/{BASE}-seed0.npz does "
-                    f"({_evaluated(first)}), got {_evaluated(one)}; delete it to make it anew"
-                )
-
-
-def _evaluated(answers: StudyPredictions) -> str:
-    conditions, images = answers.correct.shape
-    return f"{counted(conditions, 'condition')} of {counted(images, 'image')}"
-
-
-def _trainings(trained: Mapping[str, Sequence[StudyPredictions]]) -> CheckedRuns:
-    """What the losses of all arms say that were trained, and which numbers each is part of."""
-    line = "distances from the line of ResNets"
-    named = {
-        BASE: "its rows, all differences to it, arms that start from it or test it, "
-        f"{line}; of seed 0, every mCE",
-        "resnet56": f"its rows, arms that start from it, {line}",
-        "resnet110": f"its rows, {line}",
-        **dict.fromkeys((CONTROL, "msdnet", "shake26-no-shake"), "its rows and all differences to it"),
-    }
-    return check_runs(
-        (arm, named.get(arm, "its rows"), ending_facts(one))
-        for arm, some in trained.items()
-        for one in some
-        if one.facts.get("recipe", {}).get("name") == arm  # others test what another arm trained
-    )
-
-
-def _without_gap(answers: Sequence[StudyPredictions]) -> list[StudyPredictions]:
-    """Those of seeds 0, 1, … up to the first that is missing, so that arms are compared seed by seed."""
-    return [one for place, one in enumerate(answers) if one.facts.get("seed", place) == place]
-
-
-def _row(group: str, arm: str, shares: Shares, control: str = "", base: Shares | None = None) -> ArmRow:
+def _row(
+    group: str, arm: str, shares: ArmMetrics, control: str = "", base: ArmMetrics | None = None
+) -> ArmRow:
     seeds = shares.seeds if base is None else min(shares.seeds, base.seeds)
-    levels = {name: ShareRows(rows.values[:seeds], rows.ends) for name, rows in shares.rows.items()}
+    levels = {name: Contributions(rows.values[:seeds], rows.ends) for name, rows in shares.rows.items()}
     if base is None:
         return ArmRow(group, arm, control, intervals(levels), {}, 0, seeds)
     pairs = {name: combined((1, rows), (-1, base.rows[name])) for name, rows in levels.items()}

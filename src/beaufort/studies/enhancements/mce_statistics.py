@@ -40,7 +40,7 @@ class Normalizer:
 
 
 @dataclass(frozen=True)
-class ShareRows:
+class Contributions:
     """What each image adds to a number, in percent, `(seeds, images)`; the mean is the number."""
 
     values: Floats
@@ -49,10 +49,10 @@ class ShareRows:
 
 
 @dataclass(frozen=True)
-class Shares:
+class ArmMetrics:
     """The numbers of one arm, and what they come from."""
 
-    rows: Mapping[str, ShareRows]
+    rows: Mapping[str, Contributions]
     """By metric."""
     corruptions: tuple[str, ...]
     """Those that mCE is over; each has a row `NAME CE`."""
@@ -95,7 +95,9 @@ def normalizer_of(answers: StudyPredictions) -> Normalizer:
     return Normalizer(float(errors[rows[CLEAN][0]]), sums, len(next(iter(rows[n] for n in sums))))
 
 
-def shares_of(answers: Sequence[StudyPredictions], base: Normalizer, settings: EnhancementSettings) -> Shares:
+def metrics_of_arm(
+    answers: Sequence[StudyPredictions], base: Normalizer, settings: EnhancementSettings
+) -> ArmMetrics:
     """The shares of one arm, a row a seed."""
     rows = _rows(answers[0].conditions)
     wrong = np.stack([~one.correct for one in answers]).astype(np.float64)
@@ -104,10 +106,10 @@ def shares_of(answers: Sequence[StudyPredictions], base: Normalizer, settings: E
     # one image that is right only when it is clean, and one that is right only when it is not
     ends = _metrics(np.array([0.0, 1.0]), {n: np.array([base.severities, 0.0]) for n in sums}, base, settings)
     found = {
-        name: ShareRows(values, (float(ends[name].min()), float(ends[name].max())))
+        name: Contributions(values, (float(ends[name].min()), float(ends[name].max())))
         for name, values in _metrics(clean, sums, base, settings).items()
     }
-    return Shares(found, settings.corruptions, answers[0].conditions, answers[0].correct)
+    return ArmMetrics(found, settings.corruptions, answers[0].conditions, answers[0].correct)
 
 
 def _metrics(
@@ -139,25 +141,25 @@ def _group_means(ces: Mapping[str, Floats], settings: EnhancementSettings) -> di
     return {name: np.mean([ces[one] for one in some], axis=0) for name, some in groups.items() if some}
 
 
-def level_of(arm: Shares, metric: str) -> Estimate:
+def level_of(arm: ArmMetrics, metric: str) -> Estimate:
     """A number of one arm with its interval."""
     return intervals({metric: arm.rows[metric]})[metric]
 
 
-def difference(control: Shares, arm: Shares, metric: str = "mCE") -> Estimate:
+def difference(control: ArmMetrics, arm: ArmMetrics, metric: str = "mCE") -> Estimate:
     """An arm's number less its control's, on the same images and the same seeds."""
     return intervals({metric: combined((1, arm.rows[metric]), (-1, control.rows[metric]))})[metric]
 
 
-def combined(*terms: tuple[float, ShareRows]) -> ShareRows:
+def combined(*terms: tuple[float, Contributions]) -> Contributions:
     """A sum of numbers with factors, on the same images and the seeds that all of them have."""
     seeds = min(len(rows.values) for _, rows in terms)
     values: Floats = np.sum([factor * rows.values[:seeds] for factor, rows in terms], axis=0)
     each = [sorted(factor * end for end in rows.ends) for factor, rows in terms]
-    return ShareRows(values, (sum(low for low, _ in each), sum(high for _, high in each)))
+    return Contributions(values, (sum(low for low, _ in each), sum(high for _, high in each)))
 
 
-def intervals(rows: Mapping[str, ShareRows]) -> dict[str, Estimate]:
+def intervals(rows: Mapping[str, Contributions]) -> dict[str, Estimate]:
     """Means with 95 % intervals, over images and, of several seeds, over seeds; all of one number of each.
 
     Images are weighted anew in each resample, with one beside them that nobody has seen, at either end of
