@@ -35,7 +35,7 @@ def test_digest_depends_on_what_changes_answers() -> None:
         assert same.digest == SPEC.digest
     for other in (
         replace(SPEC, weights="sha256:01"),
-        SPEC.with_preprocessing(Preprocessing(size=(32, 32), order="BGR")),
+        replace(SPEC, preprocessing=Preprocessing(size=(32, 32), order="BGR")),
         replace(SPEC, details={"templates": ["the {}"]}),
     ):
         assert other.digest != SPEC.digest

@@ -83,11 +83,9 @@ def test_the_three_forms() -> None:
         "a b/fog@3",
         "a/fog@3/snow@2",
         "é/fog",
-        3,
-        None,
     ],
 )
-def test_not_a_condition(text: object) -> None:
+def test_not_a_condition(text: str) -> None:
     with pytest.raises(OptionError) as caught:
         Condition.parse(text)  # type: ignore[arg-type]
     assert str(caught.value) == (
@@ -142,7 +140,7 @@ def test_chains_that_are_none(text: str, says: str) -> None:
 
 
 def test_a_chain_has_no_severity_of_its_own() -> None:
-    with pytest.raises(OptionError, match=r"a severity at each link.*got 3 for the whole of 'fog"):
+    with pytest.raises(OptionError, match=r"a severity at each link.*got 3"):
         Condition("a", "fog+snow", 3)
     with pytest.raises(OptionError, match=r"fog must have a severity .* got 'a/fog\+snow@2' without one"):
         Condition.parse("a/fog+snow@2").facts(scale="imagenet")
@@ -156,13 +154,12 @@ def test_unknown_corruption_is_answered_with_near_names() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a/b",), "the name of a data set must have letters.*got 'a/b'"),
+        (("a/b",), "the name of a dataset must have letters.*got 'a/b'"),
         (("",), "got ''"),
-        ((None,), "got None"),
         (("a", "fog", 6), "severity must be a number from 1 to 5, got 6"),
         (("a", "fog", True), "severity must be a number from 1 to 5, got True"),
         (("a", "fog", 5.5), "severity must be a number from 1 to 5, got 5.5"),
-        (("a", None, 3), "needs a corruption"),
+        (("a", None, 3), "name a corruption"),
         (("a", "fgo", 3), "did you mean 'fog'"),
     ],
 )
@@ -305,7 +302,7 @@ def test_mistakes_in_a_shift_of_another_kind() -> None:
         Condition.parse("photos/test-dim@much")
     with pytest.raises(OptionError, match="has levels, not severities"):
         Condition("photos", "test-dim", 3)
-    with pytest.raises(OptionError, match="must come with a shift that has levels"):
+    with pytest.raises(OptionError, match="has severities, not levels"):
         Condition("photos", "fog", 3, "3")
     with pytest.raises(OptionError, match="a level must be up to 60"):
         Condition.parse("photos/test-dim@2 3")

@@ -19,7 +19,7 @@ from beaufort.models.spec import Logits, Model, ModelError, ModelSpec
 class Network:
     """A `Model` made of a spec and a function from prepared arrays to logits.
 
-    Checking, preprocessing, splitting into batches and the float32 of the answer happen here, once; an
+    Checking, preprocessing, splitting into batches and the conversion to float32 happen here, once; an
     adapter only runs its library.
     """
 
@@ -63,19 +63,13 @@ class Network:
 
     def predict_tensors(self, images: Any) -> Any:
         """Float32 logits, on the network's device, of tensors that are there; the host does not wait."""
-        import torch
-
         from beaufort.models.tensors import prepared
 
-        assert self.on_device is not None
-        step = self.max_batch or max(1, len(images))
-        answers = []
-        for start in range(0, len(images), step):
-            part = images[start : start + step]
-            batch = prepared(part, self.spec.preprocessing, channels_last=self.channels_last)
-            answers.append(self.on_device(batch))
-            self._check(tuple(answers[-1].shape), "float32", len(part))
-        return answers[0] if len(answers) == 1 else torch.cat(answers)
+        return self._in_turns(
+            self.on_device,
+            images,
+            lambda some: prepared(some, self.spec.preprocessing, channels_last=self.channels_last),
+        )
 
     def pixels(self, images: Images) -> Any:
         """Values in 0..1, a float32 tensor `(n, c, h, w)` of the network's size and channels, on its device.
@@ -89,30 +83,32 @@ class Network:
 
     def logits_of_pixels(self, pixels: Any) -> Any:
         """Float32 logits of values in 0..1, with gradients; normalization is part of the network here."""
-        assert self.differentiable is not None
-        return self._in_turns(self.differentiable, pixels)
+        return self._in_turns(self.differentiable, pixels, self._prepared_pixels)
 
     def predict_pixels(self, pixels: Any) -> Any:
         """Float32 logits of values in 0..1, on the device; of unchanged ones those that a call gives."""
-        assert self.on_device is not None
-        return self._in_turns(self.on_device, pixels)
+        return self._in_turns(self.on_device, pixels, self._prepared_pixels)
 
-    def _in_turns(self, run: Callable[[Any], Any], pixels: Any) -> Any:
-        import torch
-
+    def _prepared_pixels(self, pixels: Any) -> Any:
         from beaufort.models.tensors import prepared_pixels
 
-        step = self.max_batch or max(1, len(pixels))
-        answers = []
-        for start in range(0, len(pixels), step):
-            part = prepared_pixels(pixels[start : start + step], self.spec.preprocessing)
-            answers.append(run(part))
-            self._check(tuple(answers[-1].shape), "float32", len(part))
-        return answers[0] if len(answers) == 1 else torch.cat(answers)
+        return prepared_pixels(pixels, self.spec.preprocessing)
+
+    def _in_turns(self, run: Callable[[Any], Any] | None, images: Any, prepare: Callable[[Any], Any]) -> Any:
+        import torch
+
+        assert run is not None
+        step = self.max_batch or max(1, len(images))
+        logits = []
+        for start in range(0, len(images), step):
+            part = prepare(images[start : start + step])
+            logits.append(run(part))
+            self._check(tuple(logits[-1].shape), "float32", len(part))
+        return logits[0] if len(logits) == 1 else torch.cat(logits)
 
     def with_preprocessing(self, preprocessing: Preprocessing) -> Network:
         """The same network behind another preprocessing, with a digest of its own."""
-        return replace(self, spec=self.spec.with_preprocessing(preprocessing))
+        return replace(self, spec=replace(self.spec, preprocessing=preprocessing))
 
     def counted(self) -> Network:
         """The network with its number of classes, found by showing it a black image if need be.
@@ -135,11 +131,9 @@ class Network:
         answer = self.forward(self.spec.preprocessing.apply(images))
         if is_tensor(answer):  # of a function around a torch module: with a gradient, or on a device, maybe
             answer = (answer.float() if answer.is_floating_point() else answer).detach().cpu()
-        return self._checked(np.asarray(answer), len(images))
-
-    def _checked(self, answer: NDArray[Any], count: int) -> Logits:
-        self._check(answer.shape, str(answer.dtype), count)
-        return np.ascontiguousarray(answer, np.float32)
+        logits = np.asarray(answer)
+        self._check(logits.shape, str(logits.dtype), len(images))
+        return np.ascontiguousarray(logits, np.float32)
 
     def _check(self, shape: tuple[int, ...], dtype: str, count: int) -> None:
         numbers = dtype.startswith(("float", "int", "uint"))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -94,10 +94,6 @@ class ModelSpec:
     def reusable(self) -> bool:
         """Whether stored results can be matched to this model: its digest is known."""
         return self.digest != UNKNOWN
-
-    def with_preprocessing(self, preprocessing: Preprocessing) -> ModelSpec:
-        """The same weights behind another preprocessing."""
-        return replace(self, preprocessing=preprocessing)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON, as they are stored with results."""

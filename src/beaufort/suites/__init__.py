@@ -6,6 +6,7 @@ The published ones are files of the package, one a suite; one of your own is a f
 from __future__ import annotations
 
 from beaufort.suites._schema import METRICS
+from beaufort.suites.conditions import Condition
 from beaufort.suites.loading import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
@@ -17,12 +18,14 @@ from beaufort.suites.loading import (
     suite_of_corruptions,
     with_own_name,
 )
+from beaufort.suites.shifts import register_shift, shifts
 from beaufort.suites.suite import Mistake, Suite, SuiteError
 
 __all__ = [
     "METRICS",
     "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
+    "Condition",
     "Mistake",
     "Suite",
     "SuiteError",
@@ -30,7 +33,9 @@ __all__ = [
     "own_suites",
     "parse_suite",
     "read_suite",
+    "register_shift",
     "register_suite",
+    "shifts",
     "suite_of_corruptions",
     "with_own_name",
 ]

@@ -1,6 +1,6 @@
-"""Conditions: a data set, and what was done to its images before a model saw them.
+"""Conditions: a dataset, and what was done to its images before a model saw them.
 
-`imagenet-val` is the clean data set, `imagenet-val/fog@3` the same images in fog of severity 3. At
+`imagenet-val` is the clean dataset, `imagenet-val/fog@3` the same images in fog of severity 3. At
 the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it. Several
 corruptions one after the other are a chain, `imagenet-val/fog@2+jpeg_compression@3`. What is not a corruption
 is a shift of another kind, with a level of its own: `imagenet-val/pgd-linf@0.5/255`.
@@ -33,7 +33,7 @@ from beaufort.suites import frames as _frames  # noqa: F401  registers frames of
 from beaufort.suites.shifts import ImageShift, ModelShift, Shift, shifts
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What a data set may be called; such a name is a safe name of a file, too."""
+"""What a dataset may be called; such a name is a safe name of a file, too."""
 
 _TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@(.+))?)?")
 _LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
@@ -41,7 +41,7 @@ _LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
 
 @dataclass(frozen=True)
 class Condition:
-    """A data set and what was done to it; its text reads back as what it was.
+    """A dataset and what was done to it; its text reads back as what it was.
 
     >>> Condition.parse("imagenet-val/fog@3")
     Condition(dataset='imagenet-val', corruption='fog', severity=3, level=None)
@@ -59,48 +59,33 @@ class Condition:
     """How strong a shift of another kind is, in its own words."""
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.dataset, str) and DATASET_NAME.fullmatch(self.dataset)):
+        if not DATASET_NAME.fullmatch(self.dataset):
             raise OptionError(
-                "the name of a data set must have letters, digits, '-', '_' and '.' only, a letter or digit "
+                "the name of a dataset must have letters, digits, '-', '_' and '.' only, a letter or digit "
                 f"first, got {self.dataset!r:.60}"
             )
         if self.severity is not None:
-            object.__setattr__(self, "severity", self._checked(self.severity))
-        if is_chain(self.corruption):
-            self._check_chain()
-            return
-        if self.corruption is None or self.corruption in corruptions:
-            if self.level is not None:
-                raise OptionError(f"a level must come with a shift that has levels, got {self.level!r:.60}")
-            return
-        if self.corruption not in shifts:
-            raise UnknownNameError(
-                corruptions.miss(self.corruption, dict.fromkeys(sorted((*corruptions, *shifts))))
-            )
-        if self.severity is not None:
-            raise OptionError(f"{self.corruption} has levels, not severities; write '{self}' as its level")
+            object.__setattr__(self, "severity", checked_severity(self.severity))
+        extra = self.level if self.severity is None else self.severity
+        if self.corruption is None:
+            rule = "clean images have no severity; name a corruption"
+        elif is_chain(self.corruption):
+            rule = "a chain has a severity at each link, as 'fog@2+jpeg_compression@3'"
+            object.__setattr__(self, "corruption", str(Chain.parse(self.corruption)))
+        elif self.corruption in corruptions:
+            rule, extra = f"{self.corruption} has severities, not levels", self.level
+        elif self.corruption in shifts:
+            rule, extra = f"{self.corruption} has levels, not severities", self.severity
+        else:
+            known = dict.fromkeys(sorted((*corruptions, *shifts)))
+            raise UnknownNameError(corruptions.miss(self.corruption, known))
+        if extra is not None:
+            raise OptionError(f"{rule}, got {extra!r:.60}")
         if self.level is not None and not _LEVEL.fullmatch(self.level):
             raise OptionError(
                 f"a level must be up to 60 letters, digits and ._/+=,:- , got {self.level!r:.80}"
             )
         self.shift  # noqa: B018  a level that means nothing is an error
-
-    def _checked(self, severity: Severity) -> Severity:
-        value = checked_severity(severity)
-        if self.corruption is None:
-            raise OptionError(
-                f"a severity needs a corruption, got severity {severity} alone; name one, or leave it out"
-            )
-        return value
-
-    def _check_chain(self) -> None:
-        strength = self.level if self.severity is None else self.severity
-        if strength is not None:
-            raise OptionError(
-                f"a chain must have a severity at each link, as 'fog@2+jpeg_compression@3', got {strength!r} "
-                f"for the whole of {self.corruption!r}"
-            )
-        object.__setattr__(self, "corruption", str(Chain.parse(self.corruption or "")))
 
     @classmethod
     def parse(cls, text: str) -> Condition:
@@ -111,26 +96,29 @@ class Condition:
         beaufort.OptionError: 'imagenet-val/fog@9' is not a condition; write 'dataset' or \
 'dataset/corruption@severity', for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5
         """
-        match = _TEXT.fullmatch(text) if isinstance(text, str) else None
+        wrong = OptionError(
+            f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
+            "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
+        )
+        match = _TEXT.fullmatch(text)
         if match is None:
-            raise _not_a_condition(text)
+            raise wrong
         dataset, corruption, level = match.groups()
         if corruption not in shifts and is_chain(done := text.partition("/")[2]):
             return cls(dataset, done)
         if level is None or corruption in shifts:
             return cls(dataset, corruption, None, level)
         try:
-            severity = parse_severity(level)
+            return cls(dataset, corruption, parse_severity(level))
         except OptionError:
-            raise _not_a_condition(text) from None
-        return cls(dataset, corruption, severity)
+            raise wrong from None
 
     def __str__(self) -> str:
         return self.dataset if self.corruption is None else f"{self.dataset}/{self.done}"
 
     @property
     def done(self) -> str:
-        """What was done to the images, as it stands behind the data set; empty for clean ones."""
+        """What was done to the images, as it stands behind the dataset; empty for clean ones."""
         strength = self.level if self.severity is None else self.severity
         return (self.corruption or "") + ("" if strength is None else f"@{strength}")
 
@@ -178,7 +166,7 @@ class Condition:
         Args:
             images: whatever a `Corruption` takes, one image or a batch.
             ids: one identity an image; with the seed it decides everything that is random.
-            seed: any whole number.
+            seed: any integer.
             scale: whose constants to use, as for a `Corruption`.
             jobs: threads to use on a batch.
         """
@@ -200,7 +188,7 @@ class Condition:
 
         The scale is the one whose constants are used and the severity the one that is meant, so `auto`
         and the scale that it takes have the same facts. The seed is among them only if something is
-        random. The data set, its images and their ids are not: they have facts of their own.
+        random. The dataset, its images and their ids are not: they have facts of their own.
 
         >>> Condition.parse("cifar10-test/contrast@2").facts(scale="cifar", seed=7)
         {'corruption': 'contrast', 'version': 1, 'severity': 2, 'scale': 'cifar', 'params': {'factor': 0.5}}
@@ -238,10 +226,3 @@ def _facts_of(link: Link, choice: Choice) -> dict[str, Any]:
         "scale": choice.scale,
         "params": choice.params._asdict(),
     }
-
-
-def _not_a_condition(text: object) -> OptionError:
-    return OptionError(
-        f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
-        "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
-    )

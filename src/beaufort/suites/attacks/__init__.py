@@ -16,7 +16,7 @@ Importing this does not import torch.
 from __future__ import annotations
 
 from beaufort.suites.attacks.attack import Attack, AttackError, Victim, attack_images, check_attackable
-from beaufort.suites.attacks.balls import BALLS, Ball
+from beaufort.suites.attacks.balls import BALLS
 from beaufort.suites.attacks.catalog import AttackShift, attacks, parse_epsilon, register_attack
 from beaufort.suites.attacks.libraries import AutoAttack, Foolbox
 from beaufort.suites.attacks.pgd import PGD
@@ -28,7 +28,6 @@ __all__ = [
     "AttackError",
     "AttackShift",
     "AutoAttack",
-    "Ball",
     "Foolbox",
     "Victim",
     "attack_images",

@@ -7,42 +7,28 @@ is measured before a network normalizes anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 _TINY = 1e-30
 """What a gradient of zeros is divided by."""
 
 
-class Ball(Protocol):
-    """All images within some distance of another."""
-
-    name: str
-
-    def sizes(self, changes: Any) -> Any:
-        """How large perturbations are, float64 `(n,)`."""
-
-    def direction(self, gradients: Any) -> Any:
-        """The perturbations of size 1 along which a linear function with these gradients grows fastest."""
-
-    def inside(self, images: Any, centers: Any, radius: float) -> Any:
-        """The images, or the nearest inside of the ball; as exact float32 numbers, not only about."""
-
-
 class Linf:
     """Every value may change by the radius."""
 
-    name = "linf"
-
     @staticmethod
     def sizes(changes: Any) -> Any:
+        """How large perturbations are, float64 `(n,)`."""
         return changes.double().abs().flatten(1).amax(dim=1)
 
     @staticmethod
     def direction(gradients: Any) -> Any:
+        """The perturbations of size 1 along which a linear function with these gradients grows fastest."""
         return gradients.sign()
 
     @staticmethod
     def inside(images: Any, centers: Any, radius: float) -> Any:
+        """The images, or the nearest inside of the ball; as exact float32 numbers, not only about."""
         exact = centers.double()
         low, high = _rounded_up(exact - radius), -_rounded_up(-exact - radius)
         return images.maximum(low).minimum(high)
@@ -50,8 +36,6 @@ class Linf:
 
 class L2:
     """The Euclidean distance over all values of an image is at most the radius."""
-
-    name = "l2"
 
     @staticmethod
     def sizes(changes: Any) -> Any:
@@ -84,5 +68,5 @@ def _rounded_up(values: Any) -> Any:
     )
 
 
-BALLS: Mapping[str, Ball] = {"linf": Linf(), "l2": L2()}
-"""By the name of the norm."""
+BALLS: Mapping[str, Any] = {"linf": Linf, "l2": L2}
+"""By the name of the norm: `sizes`, `direction` and `inside`."""

@@ -33,24 +33,15 @@ _TARGETS = 9
 """Classes that AutoAttack's targeted attacks aim at."""
 
 
-@dataclass(frozen=True)
-class AutoAttack:
-    """AutoAttack (Croce & Hein, 2020), the version called standard."""
+class _LibraryAttack:
+    """An attack that a library makes: `name`, and `run` on the images that are still predicted right."""
 
     name: str
-    norm: str
     clip: bool = True
-    passes: int = 11_000
-    """Gradients of 1,000 steps of APGD and 900 of FAB, and 5,000 queries of Square."""
 
-    def facts(self) -> dict[str, Any]:
-        """Settings and the version of the library."""
-        return {
-            "attack": self.name,
-            "norm": self.norm,
-            "variant": "standard",
-            **_library(*_AUTOATTACK, what="AutoAttack"),
-        }
+    def run(self, victim: Victim, images: Any, labels: Any, radius: float, seed: int) -> Any:
+        """What the library makes of images with one label each."""
+        raise NotImplementedError
 
     def radius(self, epsilon: float, side: int) -> float:  # noqa: ARG002
         """Epsilon."""
@@ -66,33 +57,64 @@ class AutoAttack:
         words: NDArray[np.uint64],
         seed: int,
     ) -> Any:
-        """The perturbed images."""
-
-        def run(module: Any, images: Any, labels: Any) -> Any:
-            facts = _library(*_AUTOATTACK, what="AutoAttack")
-            library = import_module(facts["library"])
-            made = library.AutoAttack(
-                module, norm=_NORMS[self.norm], eps=radius, seed=seed, device=str(pixels.device)
+        """The perturbed images; those that are predicted wrong have nothing to lose."""
+        if truth.shape[1] != 1:
+            raise AttackError(
+                f"{self.name} takes one label an image, got sets of labels; pgd-linf and pgd-l2 take sets"
             )
-            made.verbose = False
-            targets = min(_TARGETS, (victim.space.competing or module(images[:1]).shape[1]) - 1)
-            made.apgd_targeted.n_target_classes = made.fab.n_target_classes = targets
-            batch = {"bs" if facts["library"] == "autoattack" else "batch_size": len(images)}
-            found = made.run_standard_evaluation(images, labels, **batch)
-            return found[0] if isinstance(found, tuple) else found
-
-        return _attacked(self.name, run, victim, pixels, truth, words, seed, radius)
+        labels = truth[:, 0]
+        _, wrong, _ = victim.look(pixels, truth)
+        places = (~wrong & (labels != NO_LABEL)).nonzero()[:, 0]
+        if not len(places) or radius == 0:
+            return pixels
+        found = pixels.clone()
+        with _seeded(seed, words):
+            try:
+                found[places] = self.run(victim, pixels[places], labels[places], radius, seed).detach()
+            except Exception as error:  # a library of anyone's may refuse in its own way
+                raise AttackError(f"{self.name} failed: {type(error).__name__}: {error!s:.300}") from error
+        return found
 
 
 @dataclass(frozen=True)
-class Foolbox:
+class AutoAttack(_LibraryAttack):
+    """AutoAttack (Croce & Hein, 2020), the version called standard."""
+
+    name: str
+    norm: str
+    clip: bool = True
+    passes: int = 11_000
+    """Gradients of 1,000 steps of APGD and 900 of FAB, and 5,000 queries of Square."""
+
+    def facts(self) -> dict[str, Any]:
+        """Settings and the version of the library."""
+        library = _library(*_AUTOATTACK, what="AutoAttack")
+        return {"attack": self.name, "norm": self.norm, "variant": "standard", **library}
+
+    def run(self, victim: Victim, images: Any, labels: Any, radius: float, seed: int) -> Any:
+        """The images that the standard evaluation makes."""
+        module = _module(victim)
+        name = _library(*_AUTOATTACK, what="AutoAttack")["library"]
+        made = import_module(name).AutoAttack(
+            module, norm=_NORMS[self.norm], eps=radius, seed=seed, device=str(images.device)
+        )
+        made.verbose = False
+        targets = min(_TARGETS, (victim.space.competing or module(images[:1]).shape[1]) - 1)
+        made.apgd_targeted.n_target_classes = made.fab.n_target_classes = targets
+        batch = {"bs" if name == "autoattack" else "batch_size": len(images)}
+        found = made.run_standard_evaluation(images, labels, **batch)
+        return found[0] if isinstance(found, tuple) else found
+
+
+@dataclass(frozen=True)
+class Foolbox(_LibraryAttack):
     """An attack of foolbox, by the name of its class: `LinfPGD`, `L2DeepFoolAttack`, …, with its defaults."""
 
     kind: str
     clip: bool = True
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """As in a condition."""
         return f"foolbox@{self.kind}"
 
@@ -125,65 +147,19 @@ class Foolbox:
 
     def facts(self) -> dict[str, Any]:
         """The version of the library, and the settings that are numbers or words."""
-        told = {
+        settings = {
             key: value
             for key, value in sorted(vars(self._attack).items())
             if isinstance(value, int | float | str) and not key.startswith("_")
         }
         library = _library("foolbox", what="foolbox")
-        return {"attack": self.name, "norm": self.norm, **library, "settings": told}
+        return {"attack": self.name, "norm": self.norm, **library, "settings": settings}
 
-    def radius(self, epsilon: float, side: int) -> float:  # noqa: ARG002
-        """Epsilon."""
-        return epsilon
-
-    def perturb(
-        self,
-        victim: Victim,
-        pixels: Any,
-        truth: Any,
-        *,
-        radius: float,
-        words: NDArray[np.uint64],
-        seed: int,
-    ) -> Any:
-        """The perturbed images."""
-
-        def run(module: Any, images: Any, labels: Any) -> Any:
-            model = _imported("foolbox").PyTorchModel(module, bounds=(0, 1), device=images.device)
-            _, found, _ = self._attack(model, images, labels, epsilons=radius)
-            return found
-
-        return _attacked(self.name, run, victim, pixels, truth, words, seed, radius)
-
-
-def _attacked(
-    name: str,
-    run: Any,
-    victim: Victim,
-    pixels: Any,
-    truth: Any,
-    words: NDArray[np.uint64],
-    seed: int,
-    radius: float,
-) -> Any:
-    """What a library makes of the images that are answered right; the others have nothing to lose."""
-    if truth.shape[1] != 1:
-        raise AttackError(
-            f"{name} takes one label an image, got sets of labels; pgd-linf and pgd-l2 take sets"
-        )
-    labels = truth[:, 0]
-    _, wrong, _ = victim.look(pixels, truth)
-    places = (~wrong & (labels != NO_LABEL)).nonzero()[:, 0]
-    if not len(places) or radius == 0:
-        return pixels
-    found = pixels.clone()
-    with _seeded(seed, words):
-        try:
-            found[places] = run(_module(victim), pixels[places], labels[places]).detach()
-        except Exception as error:  # a library of anyone's may refuse in its own way
-            raise AttackError(f"{name} failed: {type(error).__name__}: {error!s:.300}") from error
-    return found
+    def run(self, victim: Victim, images: Any, labels: Any, radius: float, seed: int) -> Any:  # noqa: ARG002
+        """The images that the attack makes."""
+        model = _imported("foolbox").PyTorchModel(_module(victim), bounds=(0, 1), device=images.device)
+        _, found, _ = self._attack(model, images, labels, epsilons=radius)
+        return found
 
 
 def _module(victim: Victim) -> Any:
