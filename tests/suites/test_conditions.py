@@ -87,7 +87,7 @@ def test_the_three_forms() -> None:
 )
 def test_not_a_condition(text: str) -> None:
     with pytest.raises(OptionError) as caught:
-        Condition.parse(text)  # type: ignore[arg-type]
+        Condition.parse(text)
     assert str(caught.value) == (
         f"{text!r} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
         "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
