@@ -50,28 +50,32 @@ def _sample(scale: str, count: int) -> NDArray[np.uint8]:
     return np.stack([picture(64, 64, variant=i % 4) for i in range(count)])
 
 
-def _expect(kept: bool, corruption: Corruption, promise: str, *, but: str = "") -> None:
+def _expect(kept: bool, promise: str, *, but: str = "") -> None:
     """Raise if a promise is not kept; `but` says what happens instead, and what to do."""
     if not kept:
-        told = f". {but}" if but else ""
-        raise ContractError(f"{corruption.name} does not keep this promise: {promise}{told}")
+        raise ContractError(f"{promise}. {but}" if but else promise)
 
 
-def _told(contract: Callable[[Corruption], None]) -> Callable[[Corruption], None]:
-    """The contract; whatever a corruption raises under it becomes a sentence, too."""
+def _named(contract: Callable[[Corruption], None]) -> Callable[[Corruption], None]:
+    """The contract whose errors name the corruption; what a corruption raises becomes such an error, too."""
 
     @wraps(contract)
     def checked(corruption: Corruption) -> None:
+        cause: Exception | None = None
         try:
             contract(corruption)
-        except (ContractError, AssetError):
+            return
+        except AssetError:
             raise
+        except ContractError as error:
+            broken = str(error)
         except Exception as error:
-            promise = (contract.__doc__ or "").partition("\n")[0].rstrip(".")
             but = str(error) if isinstance(error, BeaufortError) else f"{type(error).__name__}: {error}"
             if isinstance(error, ValueError) and "read-only" in str(error):
                 but = f"The render writes into its input, which is the caller's; begin with a copy ({error})"
-            _expect(False, corruption, promise, but=but)
+            promise = (contract.__doc__ or "").partition("\n")[0].rstrip(".")
+            broken, cause = f"{promise}. {but}", error
+        raise ContractError(f"{corruption.name} does not keep this promise: {broken}") from cause
 
     return checked
 
@@ -79,10 +83,9 @@ def _told(contract: Callable[[Corruption], None]) -> Callable[[Corruption], None
 def is_well_declared(corruption: Corruption) -> None:
     """It is registered with a description, and has one or five `NamedTuple`s of constants at each scale."""
     known = corruptions.get(corruption.name)
-    _expect(known is None or known is corruption, corruption, "its name is its own", but="Another has it")
+    _expect(known is None or known is corruption, "its name is its own", but="Another has it")
     _expect(
         bool(corruption.summary),
-        corruption,
         "its render has a docstring",
         but="Its first line is what `beaufort ls corruptions` shows",
     )
@@ -90,13 +93,11 @@ def is_well_declared(corruption: Corruption) -> None:
         count, kinds = len(recipe.levels), {type(level) for level in recipe.levels}
         _expect(
             count in (1, len(SEVERITIES)),
-            corruption,
             f"{scale} has constants for each of five severities, or one for all",
             but=f"It has {count}",
         )
         _expect(
             len(kinds) == 1 and all(hasattr(level, "_asdict") for level in recipe.levels),
-            corruption,
             f"the constants of {scale} are of one NamedTuple, whose names stand in the results",
             but=f"They are {', '.join(sorted(kind.__name__ for kind in kinds))}",
         )
@@ -125,15 +126,13 @@ def keeps_kind_and_shape(corruption: Corruption) -> None:
     for image in kinds:
         out = corruption(image, 2)
         same = isinstance(out, np.ndarray) and out.shape == image.shape and out.dtype == np.uint8
-        _expect(same, corruption, f"a uint8 array {image.shape} comes back as one")
+        _expect(same, f"a uint8 array {image.shape} comes back as one")
     for mode, pixels in (("L", color[..., 0]), ("RGB", color), ("RGBA", picture(40, 48, 4))):
         out = corruption(Image.fromarray(pixels), 2)
         same = isinstance(out, Image.Image) and out.mode == mode and out.size == (48, 40)
-        _expect(same, corruption, f"a PIL image of mode {mode} comes back as one")
+        _expect(same, f"a PIL image of mode {mode} comes back as one")
         array = corruption(pixels, 2)
-        _expect(
-            np.array_equal(np.asarray(out), array), corruption, f"PIL {mode} and NumPy give the same pixels"
-        )
+        _expect(np.array_equal(np.asarray(out), array), f"PIL {mode} and NumPy give the same pixels")
 
 
 def leaves_input_alone(corruption: Corruption) -> None:
@@ -142,16 +141,10 @@ def leaves_input_alone(corruption: Corruption) -> None:
     before = image.copy()
     image.flags.writeable = False
     out = corruption(image, 3)
-    _expect(np.array_equal(image, before), corruption, "the input is not changed")
-    _expect(
-        not np.shares_memory(out, image),
-        corruption,
-        "the result is a new array",
-        but="It is the input itself",
-    )
+    _expect(np.array_equal(image, before), "the input is not changed")
+    _expect(not np.shares_memory(out, image), "the result is a new array", but="It is the input itself")
     _expect(
         not np.shares_memory(out, corruption(image, 3)),
-        corruption,
         "the result is a new array each time",
         but="The render hands out an array that it keeps; return a copy",
     )
@@ -161,9 +154,9 @@ def carries_alpha(corruption: Corruption) -> None:
     """Alpha comes back untouched and changes nothing else."""
     image = picture(40, 48, 4)
     out = corruption(image, 3, ids=["a"])
-    _expect(np.array_equal(out[..., 3], image[..., 3]), corruption, "alpha is untouched")
+    _expect(np.array_equal(out[..., 3], image[..., 3]), "alpha is untouched")
     plain = corruption(image[..., :3], 3, ids=["a"])
-    _expect(np.array_equal(out[..., :3], plain), corruption, "color does not depend on alpha")
+    _expect(np.array_equal(out[..., :3], plain), "color does not depend on alpha")
 
 
 def same_alone_as_in_a_batch(corruption: Corruption) -> None:
@@ -176,18 +169,15 @@ def same_alone_as_in_a_batch(corruption: Corruption) -> None:
             alone = corruption(image, 3, ids=identity and [identity[i]])
             _expect(
                 np.array_equal(batch[i], alone),
-                corruption,
                 "an image comes out alone as in a batch",
                 but="Draw one entry an image, and let no image depend on the others",
             )
         order = [3, 0, 4, 2, 1]
         shuffled = corruption(images[order], 3, ids=identity and [identity[i] for i in order])
-        _expect(np.array_equal(shuffled, batch[order]), corruption, "a batch may be in any order")
+        _expect(np.array_equal(shuffled, batch[order]), "a batch may be in any order")
         many = corruption(np.concatenate([images] * 40), 3, ids=identity and identity * 40, jobs=2)
         _expect(
-            np.array_equal(many, np.concatenate([batch] * 40)),
-            corruption,
-            "any number of threads gives the same pixels",
+            np.array_equal(many, np.concatenate([batch] * 40)), "any number of threads gives the same pixels"
         )
 
 
@@ -201,8 +191,8 @@ def same_every_time(corruption: Corruption) -> None:
     before = _global_state()
     first, second = corruption(image, 3), corruption(image, 3)
     own = "It has a generator of its own; draw all that is random from `random`, in the draw"
-    _expect(np.array_equal(first, second), corruption, "two calls give the same pixels", but=own)
-    _expect(_global_state() == before, corruption, "NumPy's global generator is not touched", but=own)
+    _expect(np.array_equal(first, second), "two calls give the same pixels", but=own)
+    _expect(_global_state() == before, "NumPy's global generator is not touched", but=own)
 
 
 def differs_by_seed_and_id(corruption: Corruption) -> None:
@@ -216,9 +206,9 @@ def differs_by_seed_and_id(corruption: Corruption) -> None:
         differs = any(not np.array_equal(base, other) for other in others)
         if corruption.random:
             ignored = "It has a draw whose numbers it ignores; use them in the render, or leave the draw out"
-            _expect(differs, corruption, f"another {what} gives other pixels", but=ignored)
+            _expect(differs, f"another {what} gives other pixels", but=ignored)
         else:
-            _expect(not differs, corruption, f"the {what} does not matter, as it has no draw")
+            _expect(not differs, f"the {what} does not matter, as it has no draw")
 
 
 def does_something(corruption: Corruption) -> None:
@@ -238,9 +228,9 @@ def does_something(corruption: Corruption) -> None:
             flat = int((each.std(axis=1) == 0).sum())
             where, most = f"at scale {scale}, severity {severity}", 0 if severity == SEVERITIES[-1] else some
             told = f"{spared} of {len(images)} stay as they were; strengthen the constants"
-            _expect(spared <= most, corruption, f"{where} changes a picture", but=told)
+            _expect(spared <= most, f"{where} changes a picture", but=told)
             told = f"{flat} of {len(images)} become a flat color; weaken the constants"
-            _expect(flat <= some, corruption, f"{where} leaves a picture a picture", but=told)
+            _expect(flat <= some, f"{where} leaves a picture a picture", but=told)
 
 
 def grows_with_severity(corruption: Corruption) -> None:
@@ -257,7 +247,6 @@ def grows_with_severity(corruption: Corruption) -> None:
         ]
         _expect(
             damage[1] > damage[0],
-            corruption,
             f"at scale {scale}, severity 5 changes the pixels more than severity 1",
             but=f"It changes them by {damage[1]:.2f} levels in the mean, and severity 1 by {damage[0]:.2f}; "
             "order the constants from weak to strong, or declare it with graded=False",
@@ -269,7 +258,7 @@ def takes_severities_between(corruption: Corruption) -> None:
     image = picture(40, 48)
     for scale, recipe in corruption.recipes.items():
         out = corruption(image, 2.5, scale=scale)
-        _expect(out.shape == image.shape, corruption, f"severity 2.5 works at scale {scale}")
+        _expect(out.shape == image.shape, f"severity 2.5 works at scale {scale}")
         if len(recipe.levels) == 1 or corruption.mixes:
             continue
         middle, ends = corruption.params(2.5, scale), [recipe.level(2), recipe.level(3)]
@@ -277,7 +266,7 @@ def takes_severities_between(corruption: Corruption) -> None:
         for name, value, *around in zip(middle._fields, middle, *ends, strict=True):
             if isinstance(value, int | float):
                 between = min(around) - 1e-9 <= value <= max(around) + 1e-9
-                _expect(between, corruption, f"{name} of severity 2.5 lies between those of 2 and 3")
+                _expect(between, f"{name} of severity 2.5 lies between those of 2 and 3")
 
 
 def takes_any_size(corruption: Corruption) -> None:
@@ -289,7 +278,6 @@ def takes_any_size(corruption: Corruption) -> None:
                 out = corruption(image, 3, scale=scale)
                 _expect(
                     out.shape == image.shape,
-                    corruption,
                     f"an image of {height}×{width}×{channels} at scale {scale} keeps its shape",
                 )
 
@@ -311,11 +299,11 @@ def takes_tensors_if_it_says_so(corruption: Corruption) -> None:
         except Exception as error:
             kept, told = False, f"{type(error).__name__}: {error}"
         way = "declare it with tensors=False, and the processor makes the images of models on a GPU"
-        _expect(kept, corruption, f"a torch tensor comes back as one at scale {scale}", but=f"{told}; {way}")
+        _expect(kept, f"a torch tensor comes back as one at scale {scale}", but=f"{told}; {way}")
 
 
 CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
-    contract.__name__: _told(contract)
+    contract.__name__: _named(contract)
     for contract in (
         is_well_declared,
         returns_images,

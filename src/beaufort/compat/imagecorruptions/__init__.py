@@ -43,8 +43,9 @@ from typing import Any
 import numpy as np
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.registry import unknown
+from beaufort._core.validation import validate_choice
 from beaufort.compat.imagecorruptions import corruptions
 from beaufort.compat.imagecorruptions.corruptions import (
     NotAcceptedError,
@@ -141,7 +142,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
     >>> get_corruption_names("validation")
     ['speckle_noise', 'gaussian_blur', 'spatter', 'saturate']
     """
-    if subset not in _SUBSETS:
+    if subset not in _SUBSETS:  # a ValueError, as there
         raise OptionError(unknown("subset", subset, dict.fromkeys(_SUBSETS)))
     return list(SUBSETS[subset])
 
@@ -167,9 +168,7 @@ def _three_channels(image: Any) -> Bytes:
 def _name(name: str | None, number: int) -> str:
     names = SUBSETS["all"]
     if name is not None:
-        if name not in names:
-            raise UnknownNameError(unknown("corruption", name, dict.fromkeys(names)))
-        return name
+        return validate_choice("corruption", name, names)
     if number == -1:
         raise OptionError(
             f"corruption_name or corruption_number must be given: a name, or a number from 0 ({names[0]}) "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from beaufort._core.errors import BeaufortError
-from beaufort.corruptions import SEVERITIES
+from beaufort.corruptions import SEVERITIES, SUBSETS
 from beaufort.corruptions import corruptions as registry
 
 _PIL_STAYS_PIL = ("pixelate", "jpeg_compression")
@@ -74,27 +74,7 @@ def elastic_transform(image: Any, severity: int = 1) -> Any:  # the argument has
     return _elastic_transform(image, severity)
 
 
-corruption_tuple = (
-    gaussian_noise,
-    shot_noise,
-    impulse_noise,
-    defocus_blur,
-    glass_blur,
-    motion_blur,
-    zoom_blur,
-    snow,
-    frost,
-    fog,
-    brightness,
-    contrast,
-    elastic_transform,
-    pixelate,
-    jpeg_compression,
-    speckle_noise,
-    gaussian_blur,
-    spatter,
-    saturate,
-)
+corruption_tuple: tuple[Callable[..., Any], ...] = tuple(globals()[name] for name in SUBSETS["all"])
 """The 19 functions, in the order of `get_corruption_names("all")`."""
 
 corruption_dict = {function.__name__: function for function in corruption_tuple}
