@@ -95,7 +95,7 @@ def test_other_versions_of_a_corruption_are_kept_out(tree: Path, tmp_path: Path)
     note = json.loads((out / "beaufort.json").read_text())
     assert note["corruptions"] == {"brightness": 1}
     (out / "beaufort.json").write_text(json.dumps(note | {"corruptions": {"brightness": 0}}))
-    with pytest.raises(OptionError, match="version 0 of brightness"):
+    with pytest.raises(OptionError, match="version of brightness 0"):
         corrupt_tree(tree, out, names=["brightness"], severities=[2])
     assert corrupt_tree(tree, out, names=["contrast"], severities=[2]).ok
 

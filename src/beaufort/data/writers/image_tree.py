@@ -39,7 +39,7 @@ Content = Callable[[Image.Image, Variant, str, Format], bytes]
 class TreeJob:
     """What is to be made of which pictures, and how."""
 
-    pictures: SourceImages
+    images: SourceImages
     output: Path
     variants: Sequence[Variant]
     target: Callable[[str], tuple[str, Format]]
@@ -79,12 +79,7 @@ class _TaskOutcome:
     failures: tuple[Failure, ...] = ()
 
 
-def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
-    """Make what is missing of a tree."""
-    return _Run(job, jobs, progress).outcome()
-
-
-class _Run:
+class _TreeRun:
     """A job under way: what its threads share."""
 
     def __init__(self, job: TreeJob, jobs: int, progress: Progress | None) -> None:
@@ -112,7 +107,7 @@ class _Run:
     # In the caller's thread: what there is to do, and what came of it.
 
     def count(self) -> int:
-        found = sum(len(folder.images) for folder in self.job.pictures.folders())
+        found = sum(len(folder.images) for folder in self.job.images.folders())
         return found if self.job.limit is None else min(found, self.job.limit)
 
     def collect(self, outcome: _TaskOutcome) -> None:
@@ -126,7 +121,7 @@ class _Run:
 
     def tasks(self) -> Iterator[_Task]:
         left = self.job.limit
-        for folder in self.job.pictures.folders():
+        for folder in self.job.images.folders():
             pictures = folder.images[:left]
             if left is not None:
                 left -= len(pictures)
@@ -134,7 +129,7 @@ class _Run:
                 _TaskOutcome(0, ignored=folder.ignored, failures=(folder.failure,) if folder.failure else ())
             )
             for task in self.folder_tasks(folder.relative, pictures):
-                yield from _by_corruption(task) if self.job.pictures.alone else [task]
+                yield from _by_corruption(task) if self.job.images.alone else [task]
             if left == 0:
                 return
 
@@ -187,13 +182,13 @@ class _Run:
 
     def make(self, task: _Task) -> _TaskOutcome:
         """Decode a picture and make its outputs; a failure with it is part of the outcome."""
-        with self.large if self.job.pictures.size(task.picture) > _LARGE else nullcontext():
+        with self.large if self.job.images.size(task.picture) > _LARGE else nullcontext():
             return self.make_all(task)
 
     def make_all(self, task: _Task) -> _TaskOutcome:
         path = task.picture.as_posix()
         try:
-            image = self.job.pictures.read(task.picture)
+            image = self.job.images.read(task.picture)
         except (BeaufortError, OSError) as error:
             return _TaskOutcome(len(task.outputs), failures=(Failure(path, _reason(error)),))
         if min(image.size) < MIN_SIDE:
@@ -219,7 +214,7 @@ class _Run:
         if self.stop.is_set() or variant.name in self.unavailable:
             return False
         try:
-            identity = self.job.pictures.identity(task.picture)
+            identity = self.job.images.identity(task.picture)
             content = self.job.content(image, variant, identity, task.kind)
         except AssetError as error:
             self.unavailable[variant.name] = str(error)
@@ -250,6 +245,11 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, BeaufortError):
         return str(error)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
+    """Make what is missing of a tree."""
+    return _TreeRun(job, jobs, progress).outcome()
 
 
 T = TypeVar("T")

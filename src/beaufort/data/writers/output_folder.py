@@ -57,17 +57,15 @@ class Outcome:
 
 
 _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+_NOTE = "beaufort.json"
 
 
 def stop_reason(path: Path, error: OSError) -> str | None:
-    """The sentence that tells why the job stops; None for an error of this one file."""
+    """Why a job stops, if the next file would meet the same error; None for an error of this one file."""
     if error.errno not in _HOPELESS:
         return None
     what = f"{path} could not be written ({error.strerror})"
     return f"{what}; what is complete stays, and a second run makes the rest"
-
-
-NOTE = "beaufort.json"
 
 
 def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]) -> str | None:
@@ -82,36 +80,23 @@ def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]
     if output.exists() and not output.is_dir():
         raise OptionError(f"output must be a folder, got the file {output}")
     remove_leftovers(output)
+    before = _read(output / _NOTE)
+    _check_same(output, before.get("settings", settings), settings)
     links = {link.partition("@")[0] for name in names for link in name.split("+")}
     versions = {name: corruptions[name].version for name in links if name in corruptions}
-    before = _read(output / NOTE)
-    _compare(output, before.get("settings", settings), settings)
-    _compare_versions(output, before.get("corruptions", {}), versions)
+    known = before.get("corruptions", {})
+    for name, version in versions.items():
+        label = f"version of {name}"
+        _check_same(output, {label: known.get(name, version)}, {label: version})
     note = {
         "beaufort": before.get("beaufort", __version__),
         "settings": dict(settings),
-        "corruptions": dict(sorted({**before.get("corruptions", {}), **versions}.items())),
+        "corruptions": dict(sorted({**known, **versions}.items())),
     }
-    return None if note == before else _write(output, note)
-
-
-def _read(path: Path) -> dict[str, Any]:
+    if note == before:
+        return None
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise OptionError(f"{path}, which says how the folder was made, cannot be read ({error})") from None
-    if not isinstance(note, dict) or not all(
-        isinstance(note.get(part, {}), dict) for part in ("settings", "corruptions")
-    ):
-        raise OptionError(f"{path} was not written by Beaufort; use another output folder")
-    return note
-
-
-def _write(output: Path, note: Mapping[str, Any]) -> str | None:
-    try:
-        write_bytes(output / NOTE, (json.dumps(note, indent=2) + "\n").encode())
+        write_bytes(output / _NOTE, (json.dumps(note, indent=2) + "\n").encode())
     except OSError as error:
         if reason := stop_reason(output, error):
             return reason
@@ -121,17 +106,21 @@ def _write(output: Path, note: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _compare(output: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise OptionError(f"{path}, which says how the folder was made, cannot be read ({error})") from None
+    parts = ("settings", "corruptions")
+    if not isinstance(note, dict) or not all(isinstance(note.get(part, {}), dict) for part in parts):
+        raise OptionError(f"{path} was not written by Beaufort; use another output folder")
+    return note
+
+
+def _check_same(output: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if differing:
-        told = ", ".join(f"{name} {before.get(name)!r} and not {now.get(name)!r}" for name in differing)
-        raise OptionError(f"{output} was made with {told}; use another output folder, or the same settings")
-
-
-def _compare_versions(output: Path, before: Mapping[str, Any], now: Mapping[str, int]) -> None:
-    for name, version in now.items():
-        if before.get(name, version) != version:
-            raise OptionError(
-                f"{output} was made with version {before[name]} of {name} and this is version {version}; "
-                "use another output folder"
-            )
+        shown = ", ".join(f"{name} {before.get(name)!r} and not {now.get(name)!r}" for name in differing)
+        raise OptionError(f"{output} was made with {shown}; use another output folder, or the same settings")

@@ -21,15 +21,8 @@ from beaufort.corruptions.sequences import VERSION, sequences
 from beaufort.data.images import FORMATS, Format
 from beaufort.data.writers.image_sources import SourceImages
 from beaufort.data.writers.image_tree import Content, TreeJob, run_tree
-from beaufort.data.writers.output_folder import Outcome, claim_folder
-from beaufort.data.writers.published_arrays import (
-    ArrayFile,
-    CleanImages,
-    Request,
-    labels_file,
-    load_cifar,
-    write_arrays,
-)
+from beaufort.data.writers.output_folder import Outcome
+from beaufort.data.writers.published_arrays import ArrayFile, CleanImages, Request, load_cifar, write_arrays
 from beaufort.data.writers.variants import Variant
 
 _AT_ONCE = 32
@@ -50,9 +43,9 @@ def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
 def make_cifar_p(request: Request) -> Outcome:
     """`output/<sequence>.npy`, `(n, frames, 32, 32, 3)` in the order of the pictures; `output/labels.npy`."""
     test = load_cifar(request)
-    if full := claim_folder(request.output, _settings(request, limit=request.limit), ()):
+    if full := request.claim(version=VERSION, limit=request.limit):
         return Outcome(stopped=full)
-    arrays = [labels_file(request.output / "labels.npy", test.labels.astype(np.uint8))]
+    arrays = [ArrayFile.of(request.output / "labels.npy", test.labels.astype(np.uint8))]
     for name in request.names:
         length = sequences[name][0].length("cifar")
         shape = (len(test.images), length, *test.images.shape[1:])
@@ -77,16 +70,11 @@ def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
 def make_videos(request: Request, pictures: SourceImages, scale: str) -> Outcome:
     """`output/<sequence>/<class>/<name>.mp4`."""
     ffmpeg()  # before anything is made
-    if full := claim_folder(request.output, _settings(request), ()):
+    if full := request.claim(version=VERSION):
         return Outcome(stopped=full)
-    job = TreeJob(
-        pictures,
-        request.output,
-        [Variant(name, None) for name in request.names],
-        _target,
-        _video(scale, request.seed),
-        limit=request.limit,
-    )
+    made = [Variant(name, None) for name in request.names]
+    content = _video(scale, request.seed)
+    job = TreeJob(pictures, request.output, made, _target, content, limit=request.limit)
     return run_tree(job, jobs=request.jobs, progress=request.progress)
 
 
@@ -106,10 +94,6 @@ def _frames(name: str, scale: str, images: Bytes, ids: Sequence[str], seed: int)
 
 def _target(name: str) -> tuple[str, Format]:
     return f"{PurePath(name).stem}.mp4", FORMATS["png"]
-
-
-def _settings(request: Request, **more: object) -> dict[str, object]:
-    return request.settings(version=VERSION, **more)
 
 
 _LONGEST_S = 600

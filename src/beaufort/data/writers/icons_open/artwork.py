@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from beaufort._core.errors import AssetError
+from beaufort._core.errors import AssetError, ImageFileError
+from beaufort.data._files import tar_contents
 
 
 class IconSubtype(NamedTuple):
@@ -46,7 +46,6 @@ def icon_subtypes() -> tuple[IconSubtype, ...]:
 
 _PICTURE = re.compile(r"[^/]+/assets/([0-9a-f-]+)\.webp")
 _VARIATION = "fe0f"
-_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -115,18 +114,10 @@ class Artwork:
     @cached_property
     def _files(self) -> dict[str, bytes]:
         """JSON and WebP files of the package by their path in it."""
-        found, left = {}, _MOST_BYTES
         try:
-            with tarfile.open(self.path, "r:gz") as archive:
-                for info in archive:
-                    left -= info.size
-                    if left < 0:
-                        raise tarfile.ReadError(f"it unpacks to more than {_MOST_BYTES:,} bytes")
-                    if info.name.endswith((".json", ".webp")) and (file := archive.extractfile(info)):
-                        found[info.name] = file.read()
-        except Exception as error:  # the module raises what it meets in damaged bytes
+            return tar_contents(self.path, lambda name: name.endswith((".json", ".webp")))
+        except ImageFileError as error:
             raise AssetError(f"{self.path} cannot be read as an npm package ({error})") from None
-        return found
 
 
 def _points(text: str) -> tuple[str, ...]:
