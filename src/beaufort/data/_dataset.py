@@ -98,14 +98,11 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
-            raise ImageFileError(
-                f"{self.name} must have a label for each picture, got {len(self.ids)} pictures and "
-                f"{len(self.labels)} labels"
-            )
+            raise ImageFileError(f"{self.name} has {len(self.ids)} images and {len(self.labels)} labels")
         if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
             raise ImageFileError(
-                f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, as it has "
-                f"{len(self.classes)} classes, got {self.labels.min()} to {self.labels.max()}"
+                f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, one for each class, got "
+                f"{self.labels.min()} to {self.labels.max()}"
             )
         if self.strict and (found := sorted({*self.problems, *self.left_out})):
             raise strict_error(found[0])
@@ -137,16 +134,11 @@ class Dataset:
         return [values.get(id, "") for id in self.ids]
 
     def at(self, places: NDArray[np.int64]) -> Dataset:
-        """The samples of some numbers, in that order, as a data set of its own."""
-        return replace(
-            self,
-            ids=[self.ids[place] for place in places.tolist()],
-            labels=self.labels[places],
-            pixels=_Chosen(self.pixels, places, len(self)),
-            order=None,
-            made_from=None,
-            spread=False,
-        )
+        """The samples of some numbers, in that order, as a dataset of its own."""
+        ids = [self.ids[place] for place in places.tolist()]
+        pixels = _Chosen(self.pixels, places, len(self))
+        chosen = replace(self, ids=ids, labels=self.labels[places], pixels=pixels)
+        return replace(chosen, order=None, made_from=None, spread=False)
 
     def relabeled(self, classes: Sequence[str], label_of: Mapping[str, int] | None = None) -> Dataset:
         """The samples whose class has a label among other classes, with that label.
@@ -186,15 +178,11 @@ class Dataset:
     def _ordered(self, places: NDArray[np.int64], seed: int, *, spread: bool = False) -> Dataset:
         if self.order is not None:
             raise OptionError(f"{self.name} is already shuffled, with the seed {self.order}")
-        return replace(
-            self,
-            ids=[self.ids[place] for place in places],
-            labels=self.labels[places],
-            pixels=_Chosen(self.pixels, places, len(self)),
-            order=seed,
-            made_from=self,
-            spread=spread,
-        )
+        return replace(self.at(places), order=seed, made_from=self, spread=spread)
+
+    @property
+    def _original(self) -> Dataset:
+        return self if self.made_from is None else self.made_from
 
     def digest(self, *, fresh: bool = False) -> str:
         """A sha256 of all that can change an answer: classes, ids, labels and every stored byte.
@@ -202,21 +190,18 @@ class Dataset:
         Where the data set lies, and in which container, does not matter. What a file holds is remembered
         by its size and times, so that the second call is quick; `fresh` reads everything again.
         """
-        if self.made_from is not None:
-            return self.made_from.digest(fresh=fresh)
-        return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
+        one = self._original
+        return digest_of(one.classes, one.ids, one.labels, one.pixels.contents(len(one)), fresh=fresh)
 
     def labels_digest(self) -> str:
         """A sha256 of which samples there are and what they show, whatever their pictures look like."""
-        if self.made_from is not None:
-            return self.made_from.labels_digest()
-        return digest_of(self.classes, self.ids, self.labels, ())
+        one = self._original
+        return digest_of(one.classes, one.ids, one.labels, ())
 
     def images_digest(self) -> str:
         """A sha256 of the pictures alone."""
-        if self.made_from is not None:
-            return self.made_from.images_digest()
-        return digest_of((), (), np.empty(0, np.int64), self.pixels.contents(len(self)))
+        one = self._original
+        return digest_of((), (), np.empty(0, np.int64), one.pixels.contents(len(one)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +230,24 @@ class _Chosen:
             return
         for index in range(count):
             yield Content(lambda index=index: [self.read(index).tobytes()])  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class TransformedPixels:
+    """Images of a dataset after a function."""
+
+    pixels: Pixels
+    function: Callable[[Bytes], Bytes]
+    """From an image to an image; picklable."""
+    note: str
+    """What stands for the function in the digest."""
+
+    def read(self, index: int) -> Bytes:
+        return self.function(self.pixels.read(index))
+
+    def contents(self, count: int) -> Iterator[Content]:
+        yield Content(lambda: [f"{self.note}\n".encode()])
+        yield from self.pixels.contents(count)
 
 
 class DatasetIterator(Iterator[Sample | Problem]):

@@ -6,16 +6,15 @@ it is opened: a partial download gives an error, not another number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
-from beaufort.data._dataset import Dataset, Pixels, Problem
-from beaufort.data._digest import Content
+from beaufort.data._dataset import Dataset, Problem, TransformedPixels
 from beaufort.data._reader import reader
 from beaufort.data.folder import check_class_folders, open_class_folders
 from beaufort.data.labels import class_ids, class_names, label_maps
@@ -72,7 +71,7 @@ def open_objectnet(location: str, part: str) -> Dataset:
     found = every.relabeled(wanted)
     return replace(
         found,
-        pixels=_Cropped(found.pixels, _FRAME),
+        pixels=TransformedPixels(found.pixels, _without_frame, f"without a frame of {_FRAME}"),
         problems=tuple(one for one in every.problems if _is_of(one, wanted)),
         left_out=tuple(one for one in every.left_out if _is_of(one, wanted)),
     )
@@ -97,20 +96,7 @@ def _is_of(problem: Problem, classes: Sequence[str]) -> bool:
     return not inside or folder in classes
 
 
-@dataclass(frozen=True)
-class _Cropped:
-    """Pictures without a frame."""
-
-    pixels: Pixels
-    frame: int
-    """Pixels on each side."""
-
-    def read(self, index: int) -> Bytes:
-        image, frame = self.pixels.read(index), self.frame
-        if min(image.shape[:2]) <= 2 * frame:
-            raise ImageFileError(f"a picture with a frame must have more than {2 * frame} pixels a side")
-        return np.ascontiguousarray(image[frame:-frame, frame:-frame])
-
-    def contents(self, count: int) -> Iterator[Content]:
-        yield Content(lambda: [f"without a frame of {self.frame}\n".encode()])
-        yield from self.pixels.contents(count)
+def _without_frame(image: Bytes) -> Bytes:
+    if min(image.shape[:2]) <= 2 * _FRAME:
+        raise ImageFileError(f"a picture with a frame must have more than {2 * _FRAME} pixels a side")
+    return np.ascontiguousarray(image[_FRAME:-_FRAME, _FRAME:-_FRAME])

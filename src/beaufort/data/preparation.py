@@ -5,15 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from beaufort._core.arrays import MIN_SIDE, Bytes
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.data._dataset import Dataset, Pixels, Problem, best_at_once, read_several, strict_error
-from beaufort.data._digest import Content
-from beaufort.data.images import MAX_SIDE, resize_window
+from beaufort._core.validation import validate_integer
+from beaufort.data._dataset import (
+    Dataset,
+    Problem,
+    TransformedPixels,
+    best_at_once,
+    read_several,
+    strict_error,
+)
+from beaufort.data.images import MAX_SIDE, center_box, resize_window, short_side_size, window
 
 _TEXT = re.compile(r"(resize|stretch|crop) ([1-9][0-9]{1,4})")
 
@@ -49,10 +57,6 @@ def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
 
     What a crop cuts off again is not worked out.
     """
-    if not steps:  # before the import, which takes longer than to hand a small picture back
-        return pixels
-    from beaufort.data.images import center_box, resize_window, short_side_size, window
-
     rest = list(steps)
     while rest:
         action, side = rest.pop(0)
@@ -114,22 +118,13 @@ class PreparedImages:
 
 
 def resized(dataset: Dataset, side: int) -> Dataset:
-    """The same pictures as RGB squares of `side` pixels, bilinear; the aspect is not kept."""
-    if isinstance(side, bool) or not isinstance(side, int) or not 1 <= side <= MAX_SIDE:
-        raise OptionError(f"side must be an integer from 1 to {MAX_SIDE}, got {side!r}")
-    return replace(dataset, pixels=_Resized(dataset.pixels, side))
+    """The same images as RGB squares of `side` pixels, bilinear; the aspect is not kept."""
+    validate_integer("side", side, 1, MAX_SIDE)
+    return replace(
+        dataset, pixels=TransformedPixels(dataset.pixels, partial(_resized, side=side), f"resized to {side}")
+    )
 
 
-@dataclass(frozen=True)
-class _Resized:
-    pixels: Pixels
-    side: int
-
-    def read(self, index: int) -> Bytes:
-        image = self.pixels.read(index)
-        color = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
-        return resize_window(color, (self.side, self.side))
-
-    def contents(self, count: int) -> Iterator[Content]:
-        yield Content(lambda: [f"resized to {self.side}\n".encode()])
-        yield from self.pixels.contents(count)
+def _resized(image: Bytes, side: int) -> Bytes:
+    color = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
+    return resize_window(color, (side, side))

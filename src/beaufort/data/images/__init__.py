@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.data.images.framing import Box, center_box, down_first, resize_window, short_side_size, window
-from beaufort.data.images.packed import read_idx, read_packed
+from beaufort.data.images.packed import is_gzipped, read_idx, read_packed
 from beaufort.data.images.read import (
     MAX_PIXELS,
     MAX_SIDE,
@@ -32,6 +32,7 @@ __all__ = [
     "flatten",
     "format_of",
     "is_folder",
+    "is_gzipped",
     "is_image_name",
     "pixel_count",
     "plain_mode",

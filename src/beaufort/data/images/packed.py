@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageFileError
 
-_IDX_UINT8 = 0x08
-_IDX_AXES = 4
+_IDX_START = b"\0\0\x08"
+"""Of an array of unsigned bytes; the number of axes follows."""
 _CHUNK = 1 << 20
 _MOST_BYTES = 1 << 30
 
@@ -21,17 +21,12 @@ _MOST_BYTES = 1 << 30
 def read_idx(path: Path) -> NDArray[np.uint8]:
     """The array in an idx file of bytes, gzipped or not."""
     content = read_packed(path)
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _IDX_UINT8:
+    if content[:3] != _IDX_START or not 1 <= (axes := content[3] if len(content) > 3 else 0) <= 4:
         raise ImageFileError(
             f"{path} is not an idx file of bytes; MNIST's are called train-images-idx3-ubyte and so on"
         )
-    axes = content[3]
-    if not 1 <= axes <= _IDX_AXES:
-        raise ImageFileError(
-            f"{path} must have 1 to {_IDX_AXES} axes, got {axes}; it is damaged: fetch it again"
-        )
     start = 4 + 4 * axes
-    shape = tuple(int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes))
+    shape = tuple(int.from_bytes(content[at : at + 4], "big") for at in range(4, start, 4))
     if 0 in shape or len(content) != start + math.prod(shape):
         raise ImageFileError(
             f"{path} is cut short or damaged: its header says {' × '.join(map(str, shape))} values, got "
@@ -40,13 +35,17 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
+def is_gzipped(path: Path) -> bool:
+    """Whether a file begins as a gzip file."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
 def read_packed(path: Path) -> bytearray:
     """What a file holds, unpacked if it is gzipped; read by and by, so that memory holds it once."""
     content = bytearray()
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as file:
+        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
             while len(content) <= _MOST_BYTES and (chunk := file.read(_CHUNK)):
                 content += chunk
     except (OSError, EOFError, zlib.error) as error:

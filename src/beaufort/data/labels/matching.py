@@ -81,11 +81,10 @@ def _space(
     if labels == IDENTITY:
         return LabelSpace(outputs.count)
     if labels is not None:
-        if isinstance(labels, str | Path):
-            return _grouped(data, outputs, read_grouping(labels))
-        if not _is_grouping(labels):
+        grouping = read_grouping(labels) if isinstance(labels, str | Path) else labels
+        if not _is_grouping(grouping):
             raise LabelError(f"labels must be {_FORM}, or such lists by class, got {labels!r:.80}")
-        return _grouped(data, outputs, labels)
+        return _grouped(data, outputs, grouping)
     if outputs.count is None:
         return LabelSpace()
     return _by_names(data, outputs) if data.by_name else _by_numbers(data, outputs)
@@ -193,10 +192,8 @@ def _grouped(data: DatasetLabels, outputs: ModelOutputs, grouping: Grouping) -> 
             f"a label space needs the number of outputs of {outputs.model}; load it with classes="
         )
     wanted = [one for some in grouping.values() for one in some if isinstance(one, str)]
-    names = outputs.sure_names() or outputs.possible_names(wanted) or []
-    places = _places(names)
-    lost = [one for one in wanted if same_name(one) not in places]
-    if lost:
+    places = _places(outputs.sure_names() or outputs.possible_names(wanted) or [])
+    if lost := [one for one in wanted if same_name(one) not in places]:
         raise LabelError(
             f"outputs of the label space must be of {outputs.known!r}, got {len(lost)} that are not (first: "
             f"{lost[0]!r})",
@@ -213,17 +210,14 @@ def _grouped(data: DatasetLabels, outputs: ModelOutputs, grouping: Grouping) -> 
         same_name(name): tuple(places[same_name(one)] if isinstance(one, str) else one for one in some)
         for name, some in grouping.items()
     }
-    missing = [
-        data.classes[label] for label in data.used.tolist() if same_name(data.classes[label]) not in rows
-    ]
-    if missing:
+    used = [data.classes[label] for label in data.used.tolist()]
+    if missing := [name for name in used if same_name(name) not in rows]:
         raise LabelError(
             f"the label space must have every class of {data.name} by its name, got {len(missing)} too few "
             f"(first: {missing[0]!r})",
             "give an empty list to a class that the model cannot answer",
         )
-    found = tuple(rows.get(same_name(name), ()) for name in data.classes)
-    return LabelSpace(outputs.count, found)
+    return LabelSpace(outputs.count, tuple(rows.get(same_name(name), ()) for name in data.classes))
 
 
 def read_grouping(path: str | Path) -> Grouping:

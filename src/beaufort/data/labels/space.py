@@ -42,11 +42,10 @@ CONVENTIONS = ("restricted", "all")
 """`restricted`: only outputs that belong to the space compete; `all`: every output of the model does."""
 
 
-def check_convention(convention: str) -> str:
-    """The convention itself; an error if it is not one of `CONVENTIONS`."""
+def check_convention(convention: str) -> None:
+    """Raise an error if a convention is not one of `CONVENTIONS`."""
     if convention not in CONVENTIONS:
         raise LabelError(f"convention must be {' or '.join(map(repr, CONVENTIONS))}, got {convention!r:.60}")
-    return convention
 
 
 @dataclass(frozen=True)
