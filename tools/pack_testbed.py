@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beaufort.testbed._timm_files import read_timm
+from beaufort.testbed.timm_tables import read_timm
 
 OUTPUT = Path(__file__).resolve().parent.parent / "src" / "beaufort" / "testbed" / "data"
 UNIT = 100_000

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from beaufort.report import write_report
     from beaufort.results import compare, gate, open_results, score
     from beaufort.suites import Suite, get_suite
-    from beaufort.testbed.place import place
+    from beaufort.testbed import place
 
 __all__ = [
     "BeaufortError",
@@ -70,7 +70,7 @@ _HOMES = {
         "report": "write_report",
         "results": "compare gate open_results score",
         "suites": "Suite get_suite",
-        "testbed.place": "place",
+        "testbed": "place",
     }.items()
     for name in names.split()
 }

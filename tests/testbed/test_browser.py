@@ -20,8 +20,8 @@ from beaufort.testbed import (
     fit_shift,
     load_grid,
 )
-from beaufort.testbed.page import to_page, write_page
-from beaufort.testbed.scores import Score
+from beaufort.testbed.own_scores import Score
+from beaufort.testbed.testbed_page import to_page, write_page
 
 pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
 from playwright.sync_api import Page

@@ -14,11 +14,10 @@ from beaufort._core.errors import OptionError
 from beaufort.report.axes import Axes, percent_range
 from beaufort.report.drawing import Drawing
 from beaufort.testbed import Grid, load_grid
-from beaufort.testbed.figures import scatter_panel, write_figure
-from beaufort.testbed.legend import looks
-from beaufort.testbed.scores import Score
+from beaufort.testbed.figures import looks, scatter_panel, write_figure
+from beaufort.testbed.natural_shift_study import HIDDEN, write_study
+from beaufort.testbed.own_scores import Score
 from beaufort.testbed.since_2020 import SHIFTS, since_2020
-from beaufort.testbed.study import HIDDEN, write_study
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "natural-shifts"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -97,7 +96,7 @@ def test_png_has_letters_for_every_word() -> None:
 
 
 def test_a_model_of_ones_own_is_there(paper: Grid, tmp_path: Path) -> None:
-    from beaufort.testbed.scores import Score
+    from beaufort.testbed.own_scores import Score
 
     own = [Score("val", 80.0), Score("imagenetv2", 75.0), Score("elsewhere", 1.0)]
     text = write_figure(paper, tmp_path / "v2.svg", own=own, own_name="my <net>").read_text()

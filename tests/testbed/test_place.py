@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort.cli.place import _standing_text
 from beaufort.store import FileStore
-from beaufort.testbed import Grid, effective_robustness, fit_shift, load_grid
-from beaufort.testbed.place import place
-from beaufort.testbed.scores import Score, read_scores
-from beaufort.testbed.stored_scores import scores_of_store
+from beaufort.testbed import Grid, effective_robustness, fit_shift, load_grid, place
+from beaufort.testbed.own_scores import Score, read_scores, scores_of_store
 
 
 def as_scores(grid: Grid, model: str, settings: list[str]) -> list[Score]:
@@ -27,7 +24,7 @@ def as_scores(grid: Grid, model: str, settings: list[str]) -> list[Score]:
 
 def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
     settings = ["val", "imagenetv2", "imagenet-r", "val-on-imagenet-r-classes"]
-    found = place(paper, as_scores(paper, "resnet50_swsl", settings))
+    found = place(as_scores(paper, "resnet50_swsl", settings), paper)
     assert [one.y for one in found.standings] == ["imagenetv2-matched-frequency-format-val", "imagenet-r"]
     assert (found.skipped, found.warnings) == ((), ())
     for one in found.standings:
@@ -52,10 +49,10 @@ def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
 def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
     on_the_line = float(fit_shift(paper, "imagenetv2").predict(75.0))
     scores = [Score("val", 75.0), Score("imagenetv2", on_the_line)]
-    (one,) = place(paper, scores).standings
+    (one,) = place(scores, paper).standings
     assert one.robustness.rho == pytest.approx(0)
     assert one.verdict == "not told apart from"
-    below = place(paper, [Score("val", 75.0), Score("imagenetv2", on_the_line - 4)]).standings[0]
+    below = place([Score("val", 75.0), Score("imagenetv2", on_the_line - 4)], paper).standings[0]
     assert below.verdict == "below"
     assert below.percentile == 0
 
@@ -66,14 +63,14 @@ def test_above_all_is_said_of_all(tmp_path: Path) -> None:
     grid = load_grid(tmp_path / "own.csv")
     told = {}
     for shifted in (50, 60.5, 79, 81):
-        (one,) = place(grid, [Score("clean", 70.1), Score("shifted", shifted)], x="clean").standings
-        told[shifted] = _standing_text(one).split("of the 251 models")[0].split("above ")[-1].strip()
+        (one,) = place([Score("clean", 70.1), Score("shifted", shifted)], grid, x="clean").standings
+        told[shifted] = str(one).split("of the 251 models")[0].split("above ")[-1].strip()
     assert told == {50: "0 %", 60.5: "50 %", 79: "99.6 %", 81: "100 %"}
 
 
 def test_few_images_make_wide_intervals(paper: Grid) -> None:
     def width(images: int | None) -> float:
-        (one,) = place(paper, [Score("val", 75.0), Score("imagenetv2", 63.0, images)]).standings
+        (one,) = place([Score("val", 75.0), Score("imagenetv2", 63.0, images)], paper).standings
         assert one.robustness.interval is not None
         return one.robustness.interval.high - one.robustness.interval.low
 
@@ -83,9 +80,9 @@ def test_few_images_make_wide_intervals(paper: Grid) -> None:
 
 def test_means_are_placed_when_all_members_are_there(paper: Grid) -> None:
     names = [f"imagenet-c.fog.{severity}_on-disk" for severity in range(1, 6)]
-    found = place(paper, as_scores(paper, "resnet50", ["val", *names]))
+    found = place(as_scores(paper, "resnet50", ["val", *names]), paper)
     assert [one.y for one in found.standings] == [*names, "imagenet-c.fog_on-disk"]
-    assert len(place(paper, as_scores(paper, "resnet50", ["val", *names[:4]])).standings) == 4
+    assert len(place(as_scores(paper, "resnet50", ["val", *names[:4]]), paper).standings) == 4
 
 
 def test_what_differs_is_told(paper: Grid) -> None:
@@ -95,7 +92,7 @@ def test_what_differs_is_told(paper: Grid) -> None:
         Score("val", 76.0),
         Score("objectnet", 30.0),
     ]
-    found = place(paper, scores)
+    found = place(scores, paper)
     text = "\n".join(found.warnings)
     assert (
         "imagenet-a: the reference answers among the classes of imagenet_a alone, the scores say 'all'"
@@ -112,14 +109,14 @@ def test_what_differs_is_told(paper: Grid) -> None:
 
 def test_leaderboards_say_their_caveat() -> None:
     grid = load_grid("robustbench-imagenet")
-    found = place(grid, [Score("clean", 76.7), Score("corruptions", 39.5)])
+    found = place([Score("clean", 76.7), Score("corruptions", 39.5)], grid)
     assert any("5,000 images" in one for one in found.warnings)
     assert found.standings[0].neighbors[0].model == "Standard_R50"
     assert found.standings[0].robustness.rho is not None
 
 
 def test_shares_are_suspected(paper: Grid) -> None:
-    found = place(paper, [Score("val", 0.76), Score("imagenetv2", 0.63)])
+    found = place([Score("val", 0.76), Score("imagenetv2", 0.63)], paper)
     assert any("read as percentages" in one for one in found.warnings)
 
 
@@ -128,39 +125,39 @@ def test_the_standard_accuracy_can_be_named(small: Path, paper: Grid) -> None:
     own = load_grid(small)
     scores = [Score("clean", 70.0), Score("shifted", 58.0)]
     with pytest.raises(OptionError, match="got clean, shifted; x names the standard accuracy"):
-        place(own, scores)
-    (one,) = place(own, scores, x="clean").standings
+        place(scores, own)
+    (one,) = place(scores, own, x="clean").standings
     assert (one.x, one.y) == ("clean", "shifted")
     assert one.robustness.rho == pytest.approx(58 - float(fit_shift(own, "shifted", x="clean").predict(70.0)))
     names = ["val", "imagenetv2", "imagenet-r", "val-on-imagenet-r-classes"]
-    found = place(paper, as_scores(paper, "resnet50_swsl", names), x="val")
+    found = place(as_scores(paper, "resnet50_swsl", names), paper, x="val")
     assert [(one.x, one.y) for one in found.standings] == [
         ("val", "imagenetv2-matched-frequency-format-val"),
         ("val", "imagenet-r"),
     ]
-    (alone,) = place(own, [Score("shifted", 58.0)], x="clean").skipped
+    (alone,) = place([Score("shifted", 58.0)], own, x="clean").skipped
     assert alone == ("shifted", "its standard accuracy clean is not among the scores")
 
 
 def test_what_is_far_from_the_trend_has_a_small_p_not_none(paper: Grid) -> None:
-    (one,) = place(paper, [Score("val", 76.0), Score("imagenetv2", 75.0)]).standings
+    (one,) = place([Score("val", 76.0), Score("imagenetv2", 75.0)], paper).standings
     assert one.p is not None
     assert 0 < one.p < 1e-60
-    assert "above the trend (p < 1e-16, Holm)" in _standing_text(one)
+    assert "above the trend (p < 1e-16, Holm)" in str(one)
 
 
 def test_a_perfect_model_has_no_rho(paper: Grid) -> None:
-    (one,) = place(paper, [Score("val", 100.0), Score("imagenetv2", 90.0)]).standings
+    (one,) = place([Score("val", 100.0), Score("imagenetv2", 90.0)], paper).standings
     assert (one.robustness.rho, one.p, one.verdict) == (None, None, "unknown")
     assert one.percentile is None
-    assert "above" not in _standing_text(one)
+    assert "above" not in str(one)
 
 
 def test_models_that_the_line_leaves_out_do_not_scatter_around_it(tmp_path: Path) -> None:
     lines = ["a,60,50", "b,70,60.1", "c,80,70", "d,90,80.2", "failed,75,0", "untrained,0,10"]
     (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines]))
     grid = load_grid(tmp_path / "own.csv")
-    (one,) = place(grid, [Score("clean", 72), Score("shifted", 62)], x="clean").standings
+    (one,) = place([Score("clean", 72), Score("shifted", 62)], grid, x="clean").standings
     fitted = effective_robustness(grid, "shifted", x="clean", select=["a|b|c|d"]).models
     assert one.scatter == pytest.approx(np.sqrt(np.mean([each.rho**2 for each in fitted if each.rho])))
     assert one.scatter < 2
@@ -168,24 +165,24 @@ def test_models_that_the_line_leaves_out_do_not_scatter_around_it(tmp_path: Path
 
 def test_nothing_to_place(paper: Grid) -> None:
     with pytest.raises(OptionError, match="scores must have a shift of the grid paper"):
-        place(paper, [Score("val", 76.0)])
-    found = place(paper, [Score("mnist", 76.0)])
+        place([Score("val", 76.0)], paper)
+    found = place([Score("mnist", 76.0)], paper)
     assert found.standings == ()
     assert found.skipped[0][0] == "mnist"
     with pytest.raises(OptionError, match="got 'imagenet-sketch' twice"):
-        place(paper, [Score("sketch", 20.0), Score("imagenet-sketch", 20.0)])
+        place([Score("sketch", 20.0), Score("imagenet-sketch", 20.0)], paper)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("setting\nval\n", "must have the column 'accuracy'"),
+        ("setting\nval\n", "no column 'accuracy'"),
         ("setting,accuracy\nval,\n", "percentage from 0 to 100, got none"),
         ("setting,accuracy\nval,120\n", "percentage from 0 to 100, got 120"),
         ("setting,accuracy,n\nval,76,0\n", "positive integer, got 0"),
         ("setting,accuracy,n\nval,76,1.5\n", "positive integer, got 1.5"),
         ("setting,accuracy,convention\nval,76,some\n", "must be all or subset, got 'some'"),
-        ("setting,accuracy\nval,76\nval,77\n", "got 'val' twice"),
+        ("setting,accuracy\nval,76\nval,77\n", "'val' more than once"),
     ],
 )
 def test_files_that_are_no_scores(tmp_path: Path, text: str, says: str) -> None:
@@ -222,7 +219,7 @@ def test_scores_from_a_store(fill: Callable[..., FileStore], paper: Grid) -> Non
 def test_a_store_that_is_not_the_leaderboards_is_told(fill: Callable[..., FileStore]) -> None:
     store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
     board = load_grid("robustbench-cifar10")
-    warnings = place(board, scores_of_store(store, None, board)).warnings
+    warnings = place(scores_of_store(store, None, board), board).warnings
     assert any("15 corruptions × 5, this one over mnist-c's" in one for one in warnings)
     assert any("images are of cifar10, these of digits (mnist-c)" in one for one in warnings)
 
@@ -231,14 +228,14 @@ def test_a_store_of_other_classes_is_told(fill: Callable[..., FileStore], paper:
     """Ten digits are not ImageNet's validation images, whatever their conditions are called."""
     store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
     told = "chooses among ImageNet's 1,000 classes, this model among 10 of digits: the two are not comparable"
-    assert any(told in one for one in place(paper, scores_of_store(store, None, paper)).warnings)
+    assert any(told in one for one in place(scores_of_store(store, None, paper), paper).warnings)
 
 
 def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., FileStore], paper: Grid) -> None:
     store = str(fill("s", {"a": 0.8}, suite="imagenet-c").location).removeprefix("file://")
     scores = scores_of_store(store, None, paper)
     assert {one.preprocessing for one in scores} == {"resize 256, crop 224"}
-    told = [one for one in place(paper, scores).warnings if "own resize and crop" in one]
+    told = [one for one in place(scores, paper).warnings if "own resize and crop" in one]
     assert told == [
         "val and 70 more: the reference uses each model's own resize and crop, the scores say "
         "'resize 256, crop 224'"
@@ -248,14 +245,14 @@ def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., File
 def test_suites_of_natural_shifts_have_the_testbeds_names() -> None:
     """Every data set of theirs is a setting of the grid, but frames, ImageNet-D and icons, which it lacks."""
     from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
-    from beaufort.testbed.stored_scores import _PARTS
+    from beaufort.testbed.own_scores import PART_SETTINGS
 
     grid, absent = load_grid("paper"), {"imagenet-d", "imagenet-val-imagenet-d", "vid-robust-frames"}
     for name in SHIFT_SUITE_NAMES:
         for part in get_suite(name).parts:
             if part.name in absent or part.name == "ytbb-robust-frames" or part.dataset == "icons-50":
                 continue
-            setting = grid.setting(_PARTS.get(part.name, part.name))
-            clean = part.counterpart and grid.setting(_PARTS[part.counterpart]).name
+            setting = grid.setting(PART_SETTINGS.get(part.name, part.name))
+            clean = part.counterpart and grid.setting(PART_SETTINGS[part.counterpart]).name
             assert setting.clean == clean
             assert (setting.convention == "subset") == (part.convention == "restricted")

@@ -21,8 +21,8 @@ from beaufort.testbed import (
     load_grid,
     relative_robustness,
 )
-from beaufort.testbed.bands import trend_notes
 from beaufort.testbed.correlation import natural_shifts, synthetic_shifts
+from beaufort.testbed.trend import trend_notes
 
 
 def test_points_have_exact_intervals(paper: Grid) -> None:

@@ -1,4 +1,4 @@
-"""Options of the commands of `beaufort testbed`, and the texts that they accept."""
+"""Options of the commands of `beaufort testbed` and of `beaufort place`, and the texts that they accept."""
 
 from __future__ import annotations
 
@@ -11,56 +11,49 @@ from beaufort._core.errors import OptionError
 GridName = Annotated[
     str,
     typer.Option(
-        help="paper, latest, timm, robustbench-cifar10, robustbench-cifar100, robustbench-imagenet, a CSV "
-        "file (model, then a column for each setting, in percent), a folder of timm's tables, or a store."
+        "--grid",
+        help="Reference models: paper, latest, timm, robustbench-cifar10, robustbench-cifar100, "
+        "robustbench-imagenet, a CSV file (model, then a column for each setting, in percent), a folder of "
+        "timm's tables, or a result store.",
     ),
 ]
 Shift = Annotated[
-    str | None,
-    typer.Option("--y", help="The shift: a setting of the grid, or imagenetv2, objectnet, sketch, …"),
-]
-ShiftOrV2 = Annotated[
-    str | None,
-    typer.Option(
-        "--y",
-        help="The shift: a setting of the grid, or objectnet, sketch, …; ImageNetV2 if not given.",
-    ),
+    str | None, typer.Option("--y", help="Shift: a setting of the grid, or imagenetv2, objectnet, sketch, …")
 ]
 Clean = Annotated[
-    str | None, typer.Option("--x", help="Setting of the standard accuracy; the shift's own if not given.")
+    str | None, typer.Option("--x", help="Setting of the standard accuracy; the shift's own by default.")
 ]
 Select = Annotated[
     list[str] | None,
     typer.Option(
-        help="Which models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a | b for "
-        "either. Of several, all must hold."
+        "--select",
+        help="Models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a|b for either. Of "
+        "several, all must hold.",
     ),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", help="A model, by name or pattern; may be repeated, and adds to the others."),
 ]
 FitOn = Annotated[
     list[str] | None,
-    typer.Option(help="Fit on these models, as --select takes them, or on all; the grid's own if not given."),
+    typer.Option("--fit-on", help="Models to fit on, as for --select, or all; the grid's own by default."),
 ]
-ScaleName = Annotated[str, typer.Option("--scale", help="Axes of the fit: logit, probit or linear.")]
+Axis = Annotated[str, typer.Option("--axis", help="Axes of the fit: logit, probit or linear.")]
 Images = Annotated[
     list[str] | None,
-    typer.Option("--n", help="SETTING=IMAGES, where the grid does not say what an accuracy rests on."),
+    typer.Option("--n", help="Number of images of a setting as SETTING=IMAGES (repeatable)."),
 ]
 KneeAt = Annotated[
-    str, typer.Option("--knee", help="auto: where a model has filtered the images; none; or a percentage.")
+    str,
+    typer.Option("--knee", help="Split of the fit: auto (where a model filtered the images), none, or a %."),
 ]
-Level = Annotated[float, typer.Option(help="Of the intervals.")]
-Resamples = Annotated[int, typer.Option(min=100, help="Of the bootstrap.")]
-DrawSeed = Annotated[
-    int, typer.Option("--seed", help="Of the bootstrap; the paper's if not given.", min=0, max=2**32 - 1)
+Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")]
+Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Resamples of the bootstrap.")]
+BootstrapSeed = Annotated[
+    int, typer.Option("--bootstrap-seed", min=0, max=2**32 - 1, help="Seed of the bootstrap.")
 ]
+ScoresFile = "CSV file with the accuracies of a model: setting, accuracy (percent), n, …"
 
 
 def images_of(texts: list[str] | None) -> dict[str, int]:
-    """The numbers of images that `--n` gives, by setting."""
+    """Return the numbers of images that `--n` gives, by setting."""
     found = {}
     for text in texts or []:
         setting, _, count = text.rpartition("=")
@@ -70,13 +63,8 @@ def images_of(texts: list[str] | None) -> dict[str, int]:
     return found
 
 
-def chosen(models: list[str] | None, select: list[str] | None) -> list[str]:
-    """`--model` and `--select` as `Grid.select` takes them: one of the models, and all of the selections."""
-    return [*(["|".join(models)] if models else []), *(select or [])]
-
-
 def knee_of(text: str) -> float | str | None:
-    """Where `--knee` splits, as `fit_shift` takes it."""
+    """Return where `--knee` splits, as `fit_shift` takes it."""
     if text in {"auto", "none"}:
         return "auto" if text == "auto" else None
     try:

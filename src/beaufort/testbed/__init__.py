@@ -5,19 +5,30 @@ Accuracies here are percentages and robustness is in percentage points, as in th
 
 from __future__ import annotations
 
-from beaufort.testbed.bands import band, coefficient_intervals
 from beaufort.testbed.correlation import Correlation, correlate, correlation_table
-from beaufort.testbed.effective import (
+from beaufort.testbed.grid import Grid, Pair, Setting
+from beaufort.testbed.load import GRIDS, load_grid
+from beaufort.testbed.own_scores import Score, read_scores
+from beaufort.testbed.placement import Placement, Standing, place
+from beaufort.testbed.robustness import (
     Effective,
     EffectiveRobustness,
+    Relative,
+    RelativeRobustness,
     accuracy_intervals,
     effective_robustness,
+    relative_robustness,
 )
-from beaufort.testbed.fit import Interval, Knee, Line, Trend, fit_line, fit_shift
-from beaufort.testbed.grid import Grid, Pair
-from beaufort.testbed.load import GRIDS, load_grid
-from beaufort.testbed.relative import Relative, RelativeRobustness, relative_robustness
-from beaufort.testbed.settings import Setting
+from beaufort.testbed.trend import (
+    Interval,
+    Knee,
+    Line,
+    Trend,
+    band,
+    coefficient_intervals,
+    fit_line,
+    fit_shift,
+)
 
 __all__ = [
     "GRIDS",
@@ -29,9 +40,12 @@ __all__ = [
     "Knee",
     "Line",
     "Pair",
+    "Placement",
     "Relative",
     "RelativeRobustness",
+    "Score",
     "Setting",
+    "Standing",
     "Trend",
     "accuracy_intervals",
     "band",
@@ -42,5 +56,7 @@ __all__ = [
     "fit_line",
     "fit_shift",
     "load_grid",
+    "place",
+    "read_scores",
     "relative_robustness",
 ]

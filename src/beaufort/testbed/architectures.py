@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.files import write_output
 from beaufort._core.text import csv_text
 from beaufort.corruptions import get_corruption_names
 from beaufort.metrics import mean_corruption_error, relative_mean_corruption_error
 from beaufort.report.axes import Axes, point_range
 from beaufort.report.drawing import Drawing, Point
-from beaufort.testbed._files import write_file
 from beaufort.testbed.figures import write_drawing
-from beaufort.testbed.fit import RESAMPLES, SEED, Interval, _draw_counts
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.load import load_grid
+from beaufort.testbed.trend import RESAMPLES, SEED, Interval, draw_counts
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "plain": ("alexnet", "vgg11", "vgg11_bn", "vgg19", "vgg19_bn"),
@@ -107,7 +107,7 @@ def study_architectures(grid: Grid | None = None) -> ArchitectureStudy:
     x, y = numbers["clean"][rows], numbers["mce"][rows]
     slope, offset = _line(x, y, np.ones(len(x)))
     left = y - slope * x - offset
-    drawn = [_line(x, y, counts) for counts in _draw_counts(len(x), RESAMPLES, SEED)]
+    drawn = [_line(x, y, counts) for counts in draw_counts(len(x), RESAMPLES, SEED)]
     networks = tuple(
         _network(chosen, name, family, numbers, (slope, offset), drawn)
         for family, names in FAMILIES.items()
@@ -169,7 +169,8 @@ def _network(
 def write_architectures(study: ArchitectureStudy, folder: Path | str) -> Iterator[Path]:
     """Write the table and the figure, mCE against clean error; yields each path."""
     target = Path(folder)
-    yield write_file(target / "architectures.csv", architectures_csv(study).encode())
+    write_output(target / "architectures.csv", architectures_csv(study).encode())
+    yield target / "architectures.csv"
     yield write_drawing(draw_architectures(study), target / "architectures.svg")
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.metrics.stats import validate_level
-from beaufort.testbed.fit import FEWEST, Interval, fit_shift
 from beaufort.testbed.grid import Grid
+from beaufort.testbed.trend import FEWEST, Interval, fit_shift
 
 Floats = NDArray[np.float64]
 NOT_STANDARD = "not-standard"
@@ -76,8 +76,8 @@ def _correlation(
     names = grid.setting(first[0]).name, grid.setting(second[0]).name
     if len(rows) < FEWEST:
         raise OptionError(
-            f"a correlation of {names[0]} with {names[1]} needs at least {FEWEST} models that are not "
-            f"standard and have both, got {len(rows)}"
+            f"{names[0]} and {names[1]}: a correlation needs at least {FEWEST} models that are not standard "
+            f"and have both, got {len(rows)}"
         )
     dx, dy = x - x.mean(), y - y.mean()
     spread = math.sqrt(float(dx @ dx) * float(dy @ dy))
@@ -118,14 +118,14 @@ _STUDIED = (
     "vid-robust-pm10",
     "ytbb-robust-pm10",
     "imagenet-a",
+    *("imagenet-r", "sketch", "real"),
 )
 
 
-def natural_shifts(grid: Grid, *, appendix: bool = True) -> list[str]:
-    """The natural shifts of a study, one version of each data set: the paper's seven, then the appendix's."""
-    names = [*_STUDIED, *(("imagenet-r", "sketch", "real") if appendix else ())]
+def natural_shifts(grid: Grid) -> list[str]:
+    """The natural shifts of a study, one version of each dataset: the paper's seven, then the appendix's."""
     found = []
-    for name in names:
+    for name in _STUDIED:
         try:
             one = grid.setting(name)
         except BeaufortError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,10 +14,57 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import unknown
-from beaufort.testbed.settings import ALIASES, Setting, aggregates
+from beaufort._core.validation import validate_unique
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One column of a grid."""
+
+    name: str
+    kind: str = "unknown"
+    """`standard`, `natural`, `synthetic`, or `unknown`."""
+    group: str = ""
+    """Within its kind: `dataset_shift`, `consistency_shift`, `corruption`, `adversarial`, …"""
+    corruption: str = ""
+    severity: int | None = None
+    storage: str = ""
+    """`on-disk`: published JPEGs; `in-memory`: made at evaluation time. The two are never pooled silently."""
+    images: int | None = None
+    """Images that an accuracy rests on; None if it is not known."""
+    reduced: int | None = None
+    """Images of the smaller run that some models have in this column instead."""
+    clean: str | None = None
+    """The setting of the standard accuracy that this shift is compared with."""
+    classes: str = ""
+    """Subset of classes that answers are restricted to; all of the data set's if empty."""
+    filter: str = ""
+    """The model that images were filtered against."""
+    members: tuple[str, ...] = ()
+    """Settings that this one is the mean of."""
+
+    @property
+    def convention(self) -> str:
+        """How answers are scored: `subset` of the classes, or `all` of them."""
+        return "subset" if self.classes else "all"
+
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "imagenetv2": ("imagenetv2-matched-frequency-format-val", "imagenetv2-matched-frequency"),
+    "objectnet": ("objectnet-1.0-beta",),
+    "vid-robust": ("imagenet-vid-robust_pm0",),
+    "ytbb-robust": ("ytbb-robust_pm0",),
+    "vid-robust-pm10": ("imagenet-vid-robust_pm10",),
+    "ytbb-robust-pm10": ("ytbb-robust_pm10",),
+    "sketch": ("imagenet-sketch",),
+    "real": ("imagenet-real",),
+    "imagenet-a-clean": ("val-on-imagenet-a-classes",),
+    "imagenet-r-clean": ("val-on-imagenet-r-classes",),
+}
+"""Short names; the first setting that a grid has is meant."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +100,7 @@ class Grid:
     """Source, date, license, caveat."""
 
     def __post_init__(self) -> None:
-        counts = Counter(self.models)
-        if repeated := len(self.models) - len(counts):
-            first = counts.most_common(1)[0][0]
-            raise OptionError(
-                f"models of a grid must have distinct names, got {first!r} twice ({repeated} such)"
-            )
+        validate_unique("models of a grid", self.models)
         for name, column in self.values.items():
             bad = np.flatnonzero((column < 0) | (column > 100))
             if len(bad):
@@ -69,7 +111,7 @@ class Grid:
 
     @cached_property
     def aggregates(self) -> Mapping[str, Setting]:
-        """Means over settings, by name; see `beaufort.testbed.settings.aggregates`."""
+        """Means over settings, by name; see `aggregates`."""
         return aggregates(self.settings)
 
     @cached_property
@@ -98,12 +140,23 @@ class Grid:
         """The setting of the standard accuracy that a shift is compared with."""
         one = self.setting(name)
         if one.clean is None or one.clean not in self.settings:
-            usual = f": {one.clean} is not there" if one.clean else ""
+            usual = f" {one.clean}" if one.clean else ""
             raise OptionError(
-                f"{one.name} has no standard accuracy to be compared with in the grid {self.name}{usual}; "
-                "name one with x (--x)"
+                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; name one with x (--x)"
             )
         return self.settings[one.clean]
+
+    def default_shift(self) -> str:
+        """ImageNetV2, the shift that is meant where none is named; an error if the grid lacks it."""
+        try:
+            return self.setting("imagenetv2").name
+        except UnknownNameError:
+            shifts = [name for name, one in self.settings.items() if one.clean in self.settings]
+            listed = ", ".join(shifts or self.settings)
+            known = "`beaufort testbed ls --grid …` lists them" if len(self.settings) > 20 else listed
+            raise OptionError(
+                f"the grid {self.name} has no ImageNetV2; name a shift with y (--y): {known}"
+            ) from None
 
     def images(self, name: str) -> Floats:
         """How many images each model's accuracy rests on; NaN where it is not known.
@@ -143,17 +196,16 @@ class Grid:
             parts = [text] if text in self.place_of else text.split("|")
             chosen &= np.any([self._one(part.strip()) for part in parts], axis=0)
         if not chosen.any():
-            got = " and ".join(map(repr, names))
             raise OptionError(
-                f"selections must have a model of the grid {self.name} in common, got {got}, which have "
-                "none; 'a|b' takes the models of either"
+                f"no model of the grid {self.name} is in all of {' and '.join(map(repr, names))}; 'a|b' "
+                "takes the models of either"
             )
         return chosen
 
     def _one(self, text: str) -> Mask:
         named = {"fit": self.fitted, **self.groups}
         if not text:
-            raise OptionError("a selection must name models, got an empty one")
+            raise OptionError("a selection must not be empty")
         if text in named:
             return named[text]
         if text in self.types:
@@ -169,8 +221,52 @@ class Grid:
 
 def _near(kind: str, text: str, known: Mapping[str, object]) -> str:
     """As `unknown`, without a list of a thousand names."""
-    if get_close_matches(text, known, n=1, cutoff=0.6):
+    if len(known) <= 20 or get_close_matches(text, known, n=1, cutoff=0.6):
         return unknown(kind, text, known)
-    if len(known) <= 20:
-        return unknown(kind, text, known)
-    return f"{text!r} is not a {kind}; `beaufort testbed ls --grid …` lists what there is"
+    return f"unknown {kind} {text!r}; `beaufort testbed ls --grid …` lists them"
+
+
+def aggregates(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Means over settings: each corruption over its five severities, all corruptions, all attacks.
+
+    `imagenet-c.fog_on-disk` is the mean over severities 1 to 5. `avg_corruptions` is the mean of such means,
+    of greyscale and of Stylized-ImageNet, 39 in the testbed; `avg_pgd` is the mean of the attacks. A model
+    that lacks a member has no mean, and shifts of several data sets are not averaged. The images are those
+    of the smallest run that a member can hold, because an interval from the largest would be too narrow.
+    """
+    made: dict[str, Setting] = {}
+    families: dict[tuple[str, str], list[Setting]] = {}
+    attacks, single = [], []
+    for one in settings.values():
+        if one.corruption and one.severity is not None:
+            families.setdefault((one.corruption, one.storage), []).append(one)
+        elif one.group == "adversarial":
+            attacks.append(one)
+        elif one.group in {"corruption_extra", "style_transfer"}:
+            single.append(one)
+    for (corruption, storage), members in families.items():
+        if len(members) > 1:
+            name = re.sub(r"[.@]\d(?=_|$)", "", members[0].name)
+            made[name] = _mean(name, "corruption", members, corruption=corruption, storage=storage)
+    means = [*made.values(), *single]
+    if families and len(means) > 1 and len({one.clean for one in means}) == 1:
+        made["avg_corruptions"] = _mean("avg_corruptions", "corruption", means)
+    if len(attacks) > 1:
+        made["avg_pgd"] = _mean("avg_pgd", "adversarial", attacks)
+    return made
+
+
+def _mean(
+    name: str, group: str, members: list[Setting], *, corruption: str = "", storage: str = ""
+) -> Setting:
+    sizes = [one.reduced or one.images for one in members]
+    return Setting(
+        name,
+        members[0].kind,
+        group,
+        corruption,
+        storage=storage,
+        images=min((size for size in sizes if size is not None), default=None),
+        clean=members[0].clean,
+        members=tuple(one.name for one in members),
+    )

@@ -6,13 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from beaufort._core.errors import OptionError
 from beaufort.metrics.scales import get_scale
-from beaufort.testbed.bands import band, coefficient_intervals, trend_notes
-from beaufort.testbed.correlation import Correlation
-from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
-from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
+from beaufort.testbed.correlation import Correlation, natural_shifts
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.relative import RelativeRobustness
+from beaufort.testbed.robustness import COVERS, EffectiveRobustness, RelativeRobustness, accuracy_intervals
+from beaufort.testbed.trend import (
+    RESAMPLES,
+    SEED,
+    Interval,
+    Knee,
+    Line,
+    Trend,
+    band,
+    coefficient_intervals,
+    fit_shift,
+    trend_notes,
+)
 
 BAND_POINTS = 200
 """Points of a band, equally spaced on the stretched axis."""
@@ -34,6 +44,35 @@ def grid_dict(grid: Grid) -> dict[str, Any]:
         "base_model_pairs": len(grid.pairs),
         "facts": dict(grid.facts),
     }
+
+
+def fits_dict(
+    grid: Grid,
+    y: str | None = None,
+    *,
+    x: str | None = None,
+    scale: str = "logit",
+    knee: float | str | None = "auto",
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> dict[str, Any]:
+    """The trend of one shift, which must have one; or of every natural shift, and which have none."""
+    shifts = [y] if y else natural_shifts(grid)
+    if not shifts:
+        raise OptionError(f"the grid {grid.name} has no natural shifts; name a shift with y (--y)")
+    fits, failed = [], {}
+    for shift in shifts:
+        try:
+            trend = fit_shift(grid, shift, x=x, scale=scale, knee=knee)
+        except OptionError as error:
+            if len(shifts) == 1:
+                raise
+            failed[shift] = str(error)
+            continue
+        clean = grid.setting(x) if x else grid.clean_of(shift)
+        names = clean.name, grid.setting(shift).name
+        fits.append(fit_dict(grid, *names, trend, resamples=resamples, seed=seed))
+    return {"grid": grid.name, "fits": fits, "not_fitted": failed}
 
 
 def fit_dict(

@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import unknown
 from beaufort._core.remote import is_url
-from beaufort.testbed._csv import read_grid_csv, read_rows
-from beaufort.testbed._tables import FigureTable, read_table
-from beaufort.testbed.grid import Grid, Pair
-from beaufort.testbed.kinds import KINDS, TYPES, training_data
-from beaufort.testbed.settings import Setting, known_settings
+from beaufort.testbed.grid import Grid, Pair, Setting
+from beaufort.testbed.grid_files import (
+    TEXT_COLUMNS,
+    FigureTable,
+    known_settings,
+    read_grid_csv,
+    read_rows,
+    read_table,
+)
+from beaufort.testbed.timm_tables import KINDS, TYPES, read_timm, training_data
 
 Floats = NDArray[np.float64]
 
@@ -65,20 +70,17 @@ def _load(source: str | Path) -> Grid:
     path = Path(source)
     if path.suffix.lower() == ".csv":
         if not path.is_file():
-            raise OptionError(f"grid must be a file that exists, got {path}")
+            raise OptionError(f"grid not found: {path}")
         return from_columns(path.stem, read_grid_csv(path))
     if path.is_dir() and (path / "results-imagenet.csv").is_file():
-        from beaufort.testbed._timm_files import read_timm
-
         models, columns = read_timm(path)
         return _timm(models, columns, {"source": str(path)})
     if path.is_dir() or is_url(str(source)):
-        from beaufort.testbed._from_store import grid_of_store
+        from beaufort.testbed.stored_grid import grid_of_store
 
         return grid_of_store(source)
-    raise UnknownNameError(
-        unknown("grid", str(source), GRIDS) + "; a CSV file, a folder of timm's tables or a store will do too"
-    )
+    known = unknown("grid", str(source), GRIDS)
+    raise UnknownNameError(f"{known}; a grid may also be a CSV file, a folder of timm's tables or a store")
 
 
 @cache
@@ -139,9 +141,9 @@ def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Gri
     The testbed's models and settings are known by their names. The trend is fitted on the rows with
     `used_for_fit` 1; without that column on the testbed's standard models, if there are some; else on all.
     """
-    words = {key: list(map(str, column)) for key, column in sheet.items() if key in _WORDS}
+    words = {key: list(map(str, column)) for key, column in sheet.items() if key in TEXT_COLUMNS}
     models = words["model"]
-    columns = {key: np.asarray(column, np.float64) for key, column in sheet.items() if key not in _WORDS}
+    columns = {key: np.asarray(column, np.float64) for key, column in sheet.items() if key not in words}
     grid = _testbed(name, models, columns, {"source": "a CSV file"})
     types = tuple(words.get("type", grid.types))
     groups = {key: mask for key, mask in grid.groups.items() if mask.any()}
@@ -152,10 +154,8 @@ def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Gri
     elif "type" in words and "STANDARD" in types:
         fitted, rule = ~groups["not-standard"], "models whose type is STANDARD"
     elif not fitted.any():
-        fitted, rule = (
-            np.ones(len(models), bool),
-            "all models, because the file does not say which are standard",
-        )
+        fitted = np.ones(len(models), bool)
+        rule = "all models, because the file does not say which are standard"
     elif (count := int(fitted.sum())) != 78:
         rule = f"the {count} of the testbed's 78 standard models that the file has"
     facts = {**grid.facts, **_suspected(columns)}
@@ -177,9 +177,6 @@ def _suspected(columns: Mapping[str, Floats]) -> dict[str, str]:
     if not 0 < np.nanmax(values) <= 1:
         return {}
     return {"caveat": "every accuracy is at most 1; they are read as percentages, not as shares"}
-
-
-_WORDS = frozenset({"model", "type", "used_for_fit"})
 
 
 def _timm(models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[str, str]) -> Grid:
@@ -243,9 +240,9 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
     counts = Counter((row["model"], row["base_model"]) for row in rows)
     for (model, base), count in counts.items():
         if model == base:
-            raise OptionError(f"a model must have another one for its base, got {model!r} for both in {path}")
+            raise OptionError(f"{path}: {model!r} is its own base model")
         if count > 1:
-            raise OptionError(f"pairs must be distinct, got {model!r} and {base!r} {count} times in {path}")
+            raise OptionError(f"{path} has {model!r} with {base!r} {count} times")
     return tuple(
         Pair(row["model"], row["base_model"], row.get("intervention", ""), row.get("provenance", str(path)))
         for row in rows

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.testbed.effective import Effective, measure
-from beaufort.testbed.fit import Trend, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.kinds import KINDS, training_data
 from beaufort.testbed.load import load_grid
+from beaufort.testbed.robustness import Effective, measure
+from beaufort.testbed.timm_tables import KINDS, training_data
+from beaufort.testbed.trend import Trend, fit_shift
 
 SHIFTS = ("imagenetv2-matched-frequency", "imagenet-sketch", "imagenet-r", "imagenet-a")
 """The shifts that both grids have."""

@@ -1,20 +1,83 @@
-"""The accuracies of one stored model, under the names that a reference grid has for them."""
+"""The accuracies of one model of your own, from a CSV file or a store, under the names of a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import unknown
+from beaufort._core.validation import validate_unique
 from beaufort.corruptions import get_corruption_names
-from beaufort.models import Preprocessing
-from beaufort.results import Results, open_parts
-from beaufort.suites.conditions import Condition
-from beaufort.testbed.grid import Grid
-from beaufort.testbed.scores import Score
+from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.grid_files import number, read_rows
+
+if TYPE_CHECKING:
+    from beaufort.results import Results
+    from beaufort.suites.conditions import Condition
+
+CONVENTIONS = ("all", "subset")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One accuracy."""
+
+    setting: str
+    accuracy: float
+    """In percent."""
+    images: int | None = None
+    """Images that it rests on; the reference's number is taken if None."""
+    convention: str | None = None
+    """`all` classes could be answered, or only those of the data set's `subset`; not told if None."""
+    preprocessing: str | None = None
+    """`own`: the model's own resize and crop; anything else is told apart from the reference's."""
+    differences: tuple[str, ...] = ()
+    """What else is known to differ from the reference's, each a clause."""
+
+
+def read_scores(path: Path | str) -> tuple[Score, ...]:
+    """Scores from a CSV file: `setting`, `accuracy`, and, if there, `n`, `convention`, `preprocessing`."""
+    rows = read_rows(Path(path), ["setting", "accuracy"])
+    made = []
+    for row in rows:
+        name = row["setting"]
+        accuracy = number(row["accuracy"], f"the accuracy on {name!r} in {path}")
+        if not 0 <= accuracy <= 100:
+            given = row["accuracy"] or "none"
+            raise OptionError(f"the accuracy on {name!r} must be a percentage from 0 to 100, got {given}")
+        images = number(row.get("n", ""), f"n of {name!r} in {path}")
+        if not np.isnan(images) and (images < 1 or images != int(images)):
+            raise OptionError(f"n of {name!r} must be a positive integer, got {row['n']}")
+        convention = row.get("convention") or None
+        if convention not in {None, *CONVENTIONS}:
+            raise OptionError(
+                f"the convention of {name!r} must be {' or '.join(CONVENTIONS)}, got {convention!r}"
+            )
+        size = None if np.isnan(images) else int(images)
+        made.append(Score(name, accuracy, size, convention, row.get("preprocessing") or None))
+    validate_unique(f"settings in {path}", [one.setting for one in made])
+    return tuple(made)
+
+
+def own_settings(grid: Grid, scores: Sequence[Score]) -> list[tuple[Setting, Score]]:
+    """The scores that a grid has a setting for, with that setting; at least one must."""
+    found = []
+    for score in scores:
+        with suppress(UnknownNameError):
+            found.append((grid.setting(score.setting), score))
+    if not found:
+        named = ", ".join(one.setting for one in scores) or "none"
+        raise OptionError(f"scores must have a setting of the grid {grid.name}, got {named}")
+    return found
+
+
+# Scores of a stored model
 
 _ATTACKS: Mapping[str, str] = {
     "testbed-pgd-linf@0.5/255": "pgd.linf.eps0.5",
@@ -24,7 +87,7 @@ _ATTACKS: Mapping[str, str] = {
 }
 """What the testbed calls its attacks."""
 
-_PARTS: Mapping[str, str] = {
+PART_SETTINGS: Mapping[str, str] = {
     "imagenet-val": "val",
     "imagenet-val-imagenet-a": "val-on-imagenet-a-classes",
     "imagenet-val-imagenet-r": "val-on-imagenet-r-classes",
@@ -54,6 +117,8 @@ def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tu
     Corruptions made by Beaufort count as the testbed's in-memory ones, stored pictures as those on disk; for
     a leaderboard they are averaged. A data set of a suite of several is the setting of its name.
     """
+    from beaufort.results import open_parts
+
     parts = open_parts(store)
     models = [name for name in parts[0].models if all(name in part.models for part in parts)]
     if model is None and len(models) != 1:
@@ -124,7 +189,7 @@ def _other_mean(results: Results, reference: Grid) -> Iterator[str]:
 
 def _setting(results: Results, condition: Condition) -> str:
     if condition.clean:
-        return _PARTS.get(results.suite.name, results.suite.name) if results.part_of else "val"
+        return PART_SETTINGS.get(results.suite.name, results.suite.name) if results.part_of else "val"
     if condition.corruption in get_corruption_names("all"):
         severity = "" if condition.severity is None else f".{condition.severity}"
         stored = "on-disk" if results.stored else "in-memory"
@@ -139,6 +204,8 @@ def _convention(results: Results, model: str) -> str:
 
 def _preprocessing(results: Results, model: str, condition: Condition) -> str:
     """`own` if pictures were brought to size as the model does it itself before anything was done to them."""
+    from beaufort.models import Preprocessing
+
     steps = results.suite.prepare
     plain = condition.clean or condition.needs_model or results.stored
     if not steps and plain:

@@ -1,7 +1,8 @@
-"""The trend: the accuracy under a shift that a standard model's clean accuracy predicts."""
+"""The trend: the accuracy under a shift that a standard model's clean accuracy predicts, and its bands."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
 from beaufort.metrics.scales import get_scale
+from beaufort.metrics.stats import validate_level
 from beaufort.testbed.grid import Grid
 
 Floats = NDArray[np.float64]
@@ -21,10 +23,12 @@ SEED = 720257663
 """The seed of the paper's code: with its generator the same models are drawn, and the ends agree."""
 FEWEST = 3
 """Models that a line needs."""
+FEW = 20
+"""Models below which bootstrap intervals are too narrow; docs/testbed.md has a simulation."""
 
 
 @lru_cache(maxsize=8)
-def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
+def draw_counts(n: int, resamples: int, seed: int) -> Floats:
     """How often each of `n` models is drawn in each resample.
 
     The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
@@ -71,6 +75,11 @@ class Line:
         low, high = get_scale(self.scale).inverse([self.x.min(), self.x.max()])
         return Interval(float(low), float(high))
 
+    @property
+    def sides(self) -> list[tuple[str, Line]]:
+        """The line itself; of a knee both lines, with where they hold."""
+        return [("", self)]
+
     def predict(self, percent: ArrayLike) -> Floats:
         """The accuracy under the shift, in percent; NaN where the standard one is infinite on the scale."""
         scale = get_scale(self.scale)
@@ -83,7 +92,7 @@ class Line:
         A resample whose models all have one standard accuracy has no line; it is given the fitted one.
         """
         x, y = self.x - self.x.mean(), self.y - self.y.mean()
-        sums = _draw_counts(self.n, resamples, seed) @ np.stack([x, y, x * x, x * y], axis=1) / self.n
+        sums = draw_counts(self.n, resamples, seed) @ np.stack([x, y, x * x, x * y], axis=1) / self.n
         spread = sums[:, 2] - sums[:, 0] ** 2
         flat = spread <= 1e-12 * np.mean(x * x)
         slope = (sums[:, 3] - sums[:, 0] * sums[:, 1]) / np.where(flat, 1, spread)
@@ -127,6 +136,10 @@ class Knee:
     def range(self) -> Interval:
         return Interval(self.left.range.low, self.right.range.high)
 
+    @property
+    def sides(self) -> list[tuple[str, Line]]:
+        return [(f"up to {self.pivot:.2f} %", self.left), (f"above {self.pivot:.2f} %", self.right)]
+
     def predict(self, percent: ArrayLike) -> Floats:
         """The accuracy under the shift, in percent."""
         x = np.asarray(percent, np.float64)
@@ -169,18 +182,9 @@ def fit_line(
     slope = float(da @ db / (da @ da))
     total = float(db @ db)
     if np.ptp(b) <= 1e-9 * max(1.0, float(np.abs(b).max())):
-        raise OptionError(
-            f"{what} needs models that differ under the shift, got {len(a)} with the same accuracy"
-        )
-    return Line(
-        slope,
-        float(b.mean() - slope * a.mean()),
-        float((da @ db) ** 2 / (da @ da * total)),
-        scale,
-        a,
-        b,
-        excluded,
-    )
+        raise OptionError(f"{what} needs models that differ under the shift, got {len(a)} with the same")
+    intercept, r2 = float(b.mean() - slope * a.mean()), float((da @ db) ** 2 / (da @ da * total))
+    return Line(slope, intercept, r2, scale, a, b, excluded)
 
 
 def fit_shift(
@@ -215,11 +219,8 @@ def fit_shift(
     for side, mask in (("left", first <= pivot), ("right", first > pivot)):
         mask = mask & kept
         chosen = tuple(name for name, inside in zip(names, mask, strict=True) if inside)
-        sides.append(
-            fit_line(
-                first[mask], second[mask], scale=scale, names=chosen, what=f"{what}, {side} of {pivot:g} %,"
-            )
-        )
+        about = f"{what}, {side} of {pivot:g} %,"
+        sides.append(fit_line(first[mask], second[mask], scale=scale, names=chosen, what=about))
     left, right = sides
     filtered = tuple(name for name, inside in zip(names, kept, strict=True) if not inside)
     return Knee(float(pivot), left, right, filtered)
@@ -238,3 +239,55 @@ def _pivot(grid: Grid, y: str, x: str) -> float | None:
     usable = grid.fitted & ~np.isnan(first) & (second > 0)
     sides = (usable & (first <= first[row])).sum(), (usable & (first > first[row])).sum()
     return float(first[row]) if min(sides) >= FEWEST else None
+
+
+def band(
+    trend: Trend,
+    percent: ArrayLike,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> tuple[Floats, Floats]:
+    """The bootstrap band of a trend at some standard accuracies, in percent.
+
+    Percentiles are conservative: the lower end is rounded down to one of the draws, the upper one up.
+    """
+    low, high = _ends(trend.predict_draws(percent, resamples, seed), level)
+    scale = get_scale(trend.scale)
+    return scale.inverse(low), scale.inverse(high)
+
+
+def coefficient_intervals(
+    line: Line, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[Interval, Interval]:
+    """Bootstrap intervals of slope and intercept."""
+    low, high = _ends(line.draws(resamples, seed), level)
+    return Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1]))
+
+
+def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
+    tail = (1 - validate_level(level)) / 2
+    last = len(drawn) - 1
+    low, high = math.floor(tail * last), math.ceil((1 - tail) * last)
+    ordered = np.partition(drawn, (low, high), axis=0)
+    return ordered[low], ordered[high]
+
+
+def trend_notes(trend: Trend) -> tuple[str, ...]:
+    """What a reader of a trend must know: models that were left out, and too few for the bootstrap."""
+    notes = []
+    if trend.excluded:
+        why = "for an accuracy of 0 or 100"
+        if isinstance(trend, Knee):
+            why += ", or because the images were filtered against it"
+        notes.append(f"left out {why}: {', '.join(trend.excluded)}")
+    return (*notes, *few_models(trend))
+
+
+def few_models(trend: Trend) -> tuple[str, ...]:
+    """A note if a line has too few models for the bootstrap."""
+    fewest = min(line.n for _, line in trend.sides)
+    if fewest >= FEW:
+        return ()
+    return (f"a line through {fewest} models: bootstrap intervals of so few are too narrow",)

@@ -1,24 +1,26 @@
-"""Where a model of your own stands among the models of a grid."""
+"""Where a model of your own stands among the models of a grid: `place`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
+from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.text import printable
 from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats import holm
-from beaufort.testbed.bands import few_models
-from beaufort.testbed.effective import COVERS, Effective, measure
-from beaufort.testbed.fit import RESAMPLES, SEED, Trend, fit_shift
-from beaufort.testbed.grid import Grid
-from beaufort.testbed.scores import Score
-from beaufort.testbed.settings import Setting
+from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.load import load_grid
+from beaufort.testbed.own_scores import Score, read_scores, scores_of_store
+from beaufort.testbed.robustness import COVERS, Effective, measure
+from beaufort.testbed.trend import RESAMPLES, SEED, Trend, few_models, fit_shift
 
 Floats = NDArray[np.float64]
 
@@ -73,24 +75,95 @@ class Standing:
             return "not told apart from"
         return "above" if rho > 0 else "below"
 
+    def __str__(self) -> str:
+        own = self.robustness
+        low, high = self.similar_range
+        rho = "rho is not defined at this standard accuracy"
+        if own.rho is not None:
+            ends = f" [{own.interval.low:+z.2f}, {own.interval.high:+z.2f}]" if own.interval else ""
+            rho = f"rho {own.rho:+z.2f}{ends} points"
+            if self.p_holm is None:
+                rho += "; whether that is more than chance is not known without n"
+            else:
+                p = f"p = {self.p_holm:.2g}" if self.p_holm > 1e-16 else "p < 1e-16"
+                rho += f": {self.verdict} the trend ({p}, Holm)"
+        beyond = "; outside of the accuracies that were fitted on" if own.extrapolated else ""
+        scatter = f"the models fitted on scatter by {self.scatter:.2f} points"
+        if self.percentile is not None:
+            similar = f"{self.similar} models with {low:.2f} to {high:.2f} % there"
+            scatter = f"above {_percent(self.percentile)} % of the {similar}; {scatter}"
+        names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+z.2f})" for n in self.neighbors)
+        lines = (
+            f"{self.y}: {own.shifted:.2f} % at {own.clean:.2f} % on {self.x}{beyond}",
+            f"  {rho}",
+            f"  {scatter}",
+            f"  nearest: {'; '.join(names)}",
+        )
+        return "\n".join(map(printable, lines))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        own, (low, high) = self.robustness, self.similar_range
+        return {
+            "x": self.x,
+            "y": self.y,
+            "accuracy_x": own.clean,
+            "accuracy_y": own.shifted,
+            "expected": own.expected,
+            "rho": own.rho,
+            "low": own.interval.low if own.interval else None,
+            "high": own.interval.high if own.interval else None,
+            "p": self.p,
+            "p_holm": self.p_holm,
+            "verdict": self.verdict,
+            "extrapolated": own.extrapolated,
+            "percentile": self.percentile,
+            "scatter": self.scatter,
+            "similar": {"n": self.similar, "low": low, "high": high},
+            "neighbors": [vars(near) for near in self.neighbors],
+        }
+
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model stands on every shift that its scores cover."""
+    """Where a model stands on every shift that its scores cover; `print` shows it as text."""
 
     grid: str
+    fit_rule: str
+    """Which models of the grid the trends are fitted on."""
     standings: tuple[Standing, ...]
     skipped: tuple[tuple[str, str], ...]
     """Scores that could not be placed, and why."""
     warnings: tuple[str, ...]
     level: float
-    covers: str = COVERS
+
+    def __str__(self) -> str:
+        lines = [f"{one}\n" for one in self.standings]
+        lines += [f"not placed: {printable(name)}: {printable(why)}" for name, why in self.skipped]
+        if self.standings:
+            lines.append(f"trend of the grid {printable(self.grid)}, fitted on {self.fit_rule}")
+        if any(one.robustness.interval for one in self.standings):
+            lines.append(f"{100 * self.level:g} % intervals, which cover {COVERS}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "grid": self.grid,
+            "level": self.level,
+            "interval_covers": COVERS,
+            "shifts": [one.as_dict() for one in self.standings],
+            "skipped": [{"setting": name, "why": why} for name, why in self.skipped],
+            "warnings": list(self.warnings),
+            "fit_on": self.fit_rule,
+        }
 
 
 def place(
-    grid: Grid,
-    scores: Sequence[Score],
+    scores: Sequence[Score] | Mapping[str, float] | str | Path,
+    grid: Grid | str | Path = "paper",
     *,
+    model: str | None = None,
     x: str | None = None,
     scale: str = "logit",
     level: float = 0.95,
@@ -99,8 +172,26 @@ def place(
 ) -> Placement:
     """Place a model among those of a grid, on each shift for which it has both accuracies.
 
-    `x` is the setting of the standard accuracy, for all shifts; each one's own if None.
+    Args:
+        scores: accuracies in percent by setting, as scores, a mapping or a CSV file; or a result store.
+        grid: the reference models, as `load_grid` takes them.
+        model: which model of a store.
+        x: the setting of the standard accuracy, for all shifts; each one's own if None.
+        scale: axes of the fit: logit, probit or linear.
+        level: confidence level of the intervals.
+        resamples: resamples of the bootstrap of the trend.
+        seed: seed of the bootstrap.
+
+    >>> found = place({"val": 80.1, "imagenetv2": 72.0})
+    >>> found.standings[0].verdict
+    'above'
     """
+    grid = grid if isinstance(grid, Grid) else load_grid(grid)
+    if isinstance(scores, Mapping):
+        scores = [Score(name, accuracy) for name, accuracy in scores.items()]
+    elif isinstance(scores, str | Path):
+        is_file = Path(scores).suffix.lower() == ".csv" or Path(scores).is_file()
+        scores = read_scores(scores) if is_file else scores_of_store(scores, model, grid)
     own, skipped, warnings = _matched(grid, scores)
     given = None if x is None else grid.setting(x).name
     standings = []
@@ -124,10 +215,9 @@ def place(
             f"scores must have a shift of the grid {grid.name} and its standard accuracy, got "
             f"{', '.join(own) or 'none of its settings'}{more}"
         )
-    corrected = holm([one.p for one in standings if one.p is not None])
-    places = iter(corrected)
+    places = iter(holm([one.p for one in standings if one.p is not None]))
     standings = [one if one.p is None else replace(one, p_holm=float(next(places))) for one in standings]
-    return Placement(grid.name, tuple(standings), tuple(skipped), tuple(warnings), level)
+    return Placement(grid.name, grid.fit_rule, tuple(standings), tuple(skipped), tuple(warnings), level)
 
 
 Scored = tuple[Setting, Score]
@@ -238,6 +328,13 @@ def _standing(
         ),
         float(np.sqrt(np.mean(rho[grid.fitted[rows] & ~left_out] ** 2))),
     )
+
+
+def _percent(value: float) -> str:
+    """A whole percentage; 0 and 100 only if it is none or all."""
+    if value in (0, 100) or 0.5 < value < 99.5:
+        return f"{value:.0f}"
+    return f"{min(max(value, 0.1), 99.9):.1f}"
 
 
 def _percent_below(values: Floats, own: float) -> float:

@@ -9,8 +9,7 @@ import numpy as np
 
 from beaufort.results import Results, open_parts
 from beaufort.suites.conditions import Condition
-from beaufort.testbed.grid import Grid
-from beaufort.testbed.settings import Setting
+from beaufort.testbed.grid import Grid, Setting
 
 CLEAN = "clean"
 
