@@ -17,10 +17,10 @@ from beaufort.corruptions._corruption import (
     SEVERITIES,
     Corruption,
     Severity,
-    checked_severity,
     corruption,
     corruptions,
     parse_severity,
+    validate_severity,
 )
 from beaufort.corruptions._kernels import OPERATIONS, Ops, cpu_ops, torch_ops
 from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
@@ -30,15 +30,15 @@ from beaufort.corruptions._sizes import (
     Area,
     DiskRadius,
     Enlargement,
+    FractionKept,
+    FractionOfSide,
     PerPixel,
     Pixels,
-    ShareKept,
-    ShareOfSide,
     Softness,
     WholePixels,
     snapped,
 )
-from beaufort.corruptions.rng import Id, Random, checked_seed
+from beaufort.corruptions.rng import Id, Random, validate_seed
 from beaufort.corruptions.transforms import Corrupt, corrupt
 
 __all__ = [
@@ -57,6 +57,8 @@ __all__ = [
     "DiskRadius",
     "Enlargement",
     "Field",
+    "FractionKept",
+    "FractionOfSide",
     "Id",
     "Images",
     "Link",
@@ -65,12 +67,8 @@ __all__ = [
     "Pixels",
     "Random",
     "Severity",
-    "ShareKept",
-    "ShareOfSide",
     "Softness",
     "WholePixels",
-    "checked_seed",
-    "checked_severity",
     "corrupt",
     "corruption",
     "corruptions",
@@ -82,6 +80,8 @@ __all__ = [
     "parse_severity",
     "snapped",
     "torch_ops",
+    "validate_seed",
+    "validate_severity",
     "weigh_names",
 ]
 

@@ -14,7 +14,7 @@ from beaufort.corruptions._corruption import Severity, corruptions, parse_severi
 from beaufort.corruptions._kernels import ops_of
 from beaufort.corruptions._recipe import Choice
 from beaufort.corruptions._sizes import SCALES
-from beaufort.corruptions.rng import Id, checked_seed
+from beaufort.corruptions.rng import Id, validate_seed
 
 ONE_PUBLISHED = "mnist"
 """The scale at which every corruption was published at one severity."""
@@ -114,7 +114,7 @@ class Chain:
             jobs: as for a `Corruption`.
             backend: as for a `Corruption`.
         """
-        seed = checked_seed(seed)
+        seed = validate_seed(seed)
         if len(self.links) > 1:
             color = open_images(images).color
             height, width, channels = color.shape[1:]

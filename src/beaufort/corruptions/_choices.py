@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_number
 from beaufort.corruptions._chain import Chain, Link
-from beaufort.corruptions._corruption import Severity, checked_severity
+from beaufort.corruptions._corruption import Severity, validate_severity
 from beaufort.corruptions._names import expand_names
 
 Severities = Severity | Sequence[Severity] | frozenset[Severity] | None
@@ -72,7 +72,7 @@ def freeze_severity(severity: Any) -> Any:
     if single or isinstance(severity, tuple | frozenset):
         return severity
     chosen = tuple(severity)
-    return frozenset(map(checked_severity, chosen)) if len(chosen) == 2 else chosen
+    return frozenset(map(validate_severity, chosen)) if len(chosen) == 2 else chosen
 
 
 def expand_severities(severity: Any) -> tuple[Severity | None, ...]:
@@ -84,8 +84,8 @@ def expand_severities(severity: Any) -> tuple[Severity | None, ...]:
     if severity is None:
         return (None,)
     if not isinstance(severity, tuple | frozenset):
-        return (checked_severity(severity),)
-    checked = tuple(map(checked_severity, severity))
+        return (validate_severity(severity),)
+    checked = tuple(map(validate_severity, severity))
     if isinstance(severity, frozenset):
         return tuple(sorted(checked))
     if len(checked) != 2:

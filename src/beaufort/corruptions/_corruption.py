@@ -27,9 +27,9 @@ from beaufort.corruptions._sizes import (
     between,
     between_severities,
     grown,
-    notice_size,
     settled,
     snapped,
+    warn_size,
     weight_of,
 )
 from beaufort.corruptions.rng import (
@@ -37,9 +37,9 @@ from beaufort.corruptions.rng import (
     Id,
     Key,
     ReferenceStream,
-    check_ids,
-    checked_seed,
     id_words,
+    validate_ids,
+    validate_seed,
 )
 
 SCALE_NAMES = ("auto", "relative", *SCALES)
@@ -184,9 +184,9 @@ class Corruption:
         side = min(height, width)
         _, recipe, params = self.choose(severity, scale=scale, side=side, channels=channels)
         if scale == "auto" and side >= FAR and recipe.fitted != side:
-            notice_size(side)
-        level = recipe.published if severity is None else checked_severity(severity)
-        check_ids(ids, count)
+            warn_size(side)
+        level = recipe.published if severity is None else validate_severity(severity)
+        validate_ids(ids, count)
         if type(jobs) is not int or jobs < 1:  # a call on one image should not take longer for this
             jobs = validate_count("jobs", jobs)
         if stream not in STREAMS:
@@ -196,7 +196,7 @@ class Corruption:
         words = None if ids is None else id_words(ids)
         if stream == "reference":
             return batch.close(run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
-        key = Key.of(checked_seed(seed), self.name, self.version, level)
+        key = Key.of(validate_seed(seed), self.name, self.version, level)
         if backend == "torch" and not recipe.tensors:
             raise OptionError(
                 f"{self.name} is declared with tensors=False, so backend must be 'auto' or 'cpu', got 'torch'"
@@ -231,7 +231,7 @@ class Corruption:
             side: the short side of the image in pixels, for the scales `auto` and `relative`.
             channels: 1 for a grey image; `auto` takes `mnist` for those only.
         """
-        level = None if severity is None else checked_severity(severity)
+        level = None if severity is None else validate_severity(severity)
         if scale not in SCALE_NAMES:
             raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
         recipes = tuple(self.recipes.values())
@@ -333,10 +333,10 @@ class Corruption:
         return near._replace(recipe=replace(recipe, fitted=side), params=fitted)
 
 
-def checked_severity(severity: object) -> Severity:
+def validate_severity(severity: object) -> Severity:
     """The severity, an `int` if it is whole; an error if it is none.
 
-    >>> checked_severity(3.0), checked_severity(2.5)
+    >>> validate_severity(3.0), validate_severity(2.5)
     (3, 2.5)
     """
     if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # the usual kind, before slower questions
@@ -356,7 +356,7 @@ def parse_severity(text: str) -> Severity:
     """
     if not _SEVERITY.fullmatch(text) or not 1 <= float(text) <= SEVERITIES[-1]:
         raise OptionError(f"severity must be a number from 1 to 5, got {text!r}")
-    severity = checked_severity(float(text))
+    severity = validate_severity(float(text))
     if str(severity) != text:
         raise OptionError(f"severity must be written as {severity}, got {text!r}")
     return severity

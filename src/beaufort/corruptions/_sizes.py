@@ -32,9 +32,9 @@ Area = Annotated[float, "pixels²"]
 """A constant that must grow with the square of the side to do the same."""
 PerPixel = Annotated[float, "1/pixels"]
 """A constant that must shrink as the image grows; times the side it is a number of cells, cut off."""
-ShareOfSide = Annotated[float, "share of the side"]
+FractionOfSide = Annotated[float, "share of the side"]
 """A share that stays; times the side it is rounded to a whole number."""
-ShareKept = Annotated[float, "share kept"]
+FractionKept = Annotated[float, "share kept"]
 """A share of the picture that stays as it was: the rest is the damage."""
 Enlargement = Annotated[float, "enlargement"]
 """As `Pixels`: how much noise is enlarged, at least 1. Noise that is not enlarged at all is not smoothed."""
@@ -298,7 +298,7 @@ def _kinds(of: Any) -> list[tuple[str, str]]:
     return kinds
 
 
-def notice_size(side: int) -> None:
+def warn_size(side: int) -> None:
     """Warn of images with a short side of so many pixels; only the first call in a process does."""
     if next(_given) == 0:  # one step of a counter, so that of several threads one is first
         warnings.warn(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.corruptions import Images, Ops, ShareKept, corruption
+from beaufort.corruptions import FractionKept, Images, Ops, corruption
 
 
 class Params(NamedTuple):
     """How much contrast is left."""
 
-    factor: ShareKept
+    factor: FractionKept
     """Share of each value's distance from the mean."""
 
 

@@ -80,7 +80,7 @@ _NO_LISTS = (str, bytes, set, frozenset)
 """What has a length and is no list of ids; the order of a set of texts is another one in each process."""
 
 
-def check_ids(ids: Sequence[Id] | None, count: int) -> None:
+def validate_ids(ids: Sequence[Id] | None, count: int) -> None:
     """Refuse ids that are not a list with one for each image; None will do."""
     if ids is not None and (isinstance(ids, _NO_LISTS) or not hasattr(ids, "__len__") or len(ids) != count):
         raise OptionError(
@@ -88,7 +88,7 @@ def check_ids(ids: Sequence[Id] | None, count: int) -> None:
         )
 
 
-def checked_seed(seed: int) -> int:
+def validate_seed(seed: int) -> int:
     """The seed as an `int`; an error if it is no whole number."""
     if type(seed) is int:  # the usual kind, before slower questions
         return seed
@@ -257,7 +257,7 @@ class ReferenceStream:
     """NumPy's legacy stream, frozen across its versions; one image at a time."""
 
     def __init__(self, seed: int) -> None:
-        if not 0 <= checked_seed(seed) < 1 << 32:
+        if not 0 <= validate_seed(seed) < 1 << 32:
             raise OptionError(
                 f"seed must be an integer from 0 to 2**32 - 1 for the reference stream, got {seed!r}"
             )

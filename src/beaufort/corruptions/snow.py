@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.corruptions import Array, Enlargement, Field, Images, Ops, Pixels, Random, ShareKept, corruption
+from beaufort.corruptions import (
+    Array,
+    Enlargement,
+    Field,
+    FractionKept,
+    Images,
+    Ops,
+    Pixels,
+    Random,
+    corruption,
+)
 from beaufort.corruptions._sizes import ends
 
 
@@ -23,7 +33,7 @@ class Params(NamedTuple):
     radius: Pixels
     sigma: Pixels
     """The motion blur of the flakes."""
-    mix: ShareKept
+    mix: FractionKept
     """Share of the picture that is not whitened."""
 
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.corruptions import Images, Ops, ShareOfSide, corruption
+from beaufort.corruptions import FractionOfSide, Images, Ops, corruption
 
 
 class Params(NamedTuple):
     """Where the stripe is."""
 
-    flank: ShareOfSide
+    flank: FractionOfSide
     """Share of the columns on each side that is inverted."""
 
 

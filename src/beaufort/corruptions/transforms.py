@@ -27,7 +27,7 @@ from beaufort.corruptions._choices import (
 )
 from beaufort.corruptions._corruption import Severity, corruptions
 from beaufort.corruptions._kernels import ops_of
-from beaufort.corruptions.rng import Id, checked_seed, id_words
+from beaufort.corruptions.rng import Id, id_words, validate_seed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -124,7 +124,7 @@ class Corrupt:
         if self.weights is not None:
             object.__setattr__(self, "weights", tuple(self.weights))
         object.__setattr__(self, "severity", freeze_severity(self.severity))
-        object.__setattr__(self, "seed", checked_seed(self.seed))
+        object.__setattr__(self, "seed", validate_seed(self.seed))
         object.__setattr__(self, "p", validate_number("p", self.p, 0, 1))
         if self.boxes not in ("refuse", "keep"):
             raise OptionError(f"boxes must be 'refuse' or 'keep', got {self.boxes!r}")

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
-from beaufort.corruptions import checked_seed, members_of
+from beaufort.corruptions import members_of, validate_seed
 from beaufort.data import Dataset, load_dataset
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
@@ -65,7 +65,7 @@ _LARGEST_SEED = 2**63 - 1
 
 def find_seed(seed: int) -> int:
     """The seed as an `int`; an error if it is no whole number that a store can keep."""
-    found = checked_seed(seed)
+    found = validate_seed(seed)
     if abs(found) > _LARGEST_SEED:
         raise OptionError(f"seed must be an integer from -(2**63 - 1) to 2**63 - 1, got {found!r:.60}")
     return found

@@ -17,10 +17,10 @@ from beaufort.corruptions import (
     SCALE_NAMES,
     SCALES,
     SUBSETS,
-    checked_severity,
     corruptions,
     is_chain,
     members_of,
+    validate_severity,
 )
 from beaufort.corruptions.sequences import SIDES, sequences
 from beaufort.data import Step
@@ -113,7 +113,7 @@ def _wrong_corruption(name: Any) -> str:
 
 def _wrong_severity(severity: Any) -> str:
     try:
-        checked_severity(severity)
+        validate_severity(severity)
     except OptionError:
         return f"severity must be a number from 1 to 5, got {_shown(severity)}"
     return ""

@@ -21,11 +21,11 @@ from beaufort.corruptions import (
     Choice,
     Link,
     Severity,
-    checked_seed,
-    checked_severity,
     corruptions,
     is_chain,
     parse_severity,
+    validate_seed,
+    validate_severity,
 )
 from beaufort.corruptions.rng import Id
 from beaufort.suites import attacks as _attacks  # noqa: F401  registers its shifts
@@ -65,7 +65,7 @@ class Condition:
                 f"first, got {self.dataset!r:.60}"
             )
         if self.severity is not None:
-            object.__setattr__(self, "severity", checked_severity(self.severity))
+            object.__setattr__(self, "severity", validate_severity(self.severity))
         extra = self.level if self.severity is None else self.severity
         if self.corruption is None:
             rule = "clean images have no severity; name a corruption"
@@ -203,7 +203,7 @@ class Condition:
             return {"corruption": None}
         if (shift := self.shift) is not None:
             level = {} if self.level is None else {"level": self.level}
-            return {"corruption": self.corruption, **level, **shift.facts(seed=checked_seed(seed))}
+            return {"corruption": self.corruption, **level, **shift.facts(seed=validate_seed(seed))}
         if side is None and scale not in SCALES:
             raise OptionError(
                 f"the scale {scale!r} depends on the size of the images; give side, their short side in "
@@ -214,7 +214,7 @@ class Condition:
         facts = [_facts_of(*chosen) for chosen in zip(self.links, choices, strict=True)]
         drawn = any(choice.recipe.draw is not None for choice in choices)
         whole = facts[0] if len(facts) == 1 else {"corruption": self.corruption, "links": facts}
-        return {**whole, "seed": checked_seed(seed)} if drawn else whole
+        return {**whole, "seed": validate_seed(seed)} if drawn else whole
 
 
 def _facts_of(link: Link, choice: Choice) -> dict[str, Any]:

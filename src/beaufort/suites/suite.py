@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from beaufort._core.errors import BeaufortError
-from beaufort.corruptions import Severity, checked_severity, expand_names
+from beaufort.corruptions import Severity, expand_names, validate_severity
 from beaufort.data import Step
 from beaufort.data.labels import Grouping, class_lists, label_maps
 from beaufort.suites._schema import PUBLISHED, find_mistakes, key_of, part_values
@@ -146,7 +146,7 @@ class Suite:
         if "corruptions" in given:
             given["corruptions"] = expand_names(given["corruptions"], kind="corruption")
         if given.get("severities", PUBLISHED) != PUBLISHED:
-            given["severities"] = tuple(sorted(map(checked_severity, given["severities"])))
+            given["severities"] = tuple(sorted(map(validate_severity, given["severities"])))
         for key in ("metrics", "shifts", "sequences"):
             if key in given:
                 given[key] = tuple(given[key])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.optional import require
-from beaufort.corruptions.rng import checked_seed
+from beaufort.corruptions.rng import validate_seed
 from beaufort.models.torch import choose_device
 from beaufort.training.checkpoint import (
     TrainingFileError,
@@ -89,7 +89,7 @@ def train(
         save_every_s: seconds between checkpoints.
         deadline: a time of `time.monotonic()` at which to save and stop.
     """
-    recipe, seed = get_recipe(recipe) if isinstance(recipe, str) else recipe, checked_seed(seed)
+    recipe, seed = get_recipe(recipe) if isinstance(recipe, str) else recipe, validate_seed(seed)
     recipe.check_start()
     named = recipe.data if data is None else data
     source = open_training_data(named, limit=limit) if isinstance(named, str) else named

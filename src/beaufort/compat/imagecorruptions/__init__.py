@@ -51,7 +51,6 @@ from beaufort.compat.imagecorruptions.corruptions import (
     NotAcceptedError,
     apply,
     brightness,
-    checked_severity,
     contrast,
     corruption_dict,
     corruption_tuple,
@@ -71,6 +70,7 @@ from beaufort.compat.imagecorruptions.corruptions import (
     snow,
     spatter,
     speckle_noise,
+    validate_severity,
     zoom_blur,
 )
 from beaufort.corruptions import SUBSETS
@@ -129,7 +129,7 @@ def corrupt(
     array([151, 151, 151], dtype=uint8)
     """
     color = _three_channels(image)
-    level = checked_severity(severity)
+    level = validate_severity(severity)
     corrupted: Bytes = apply(_name(corruption_name, corruption_number), color, level)
     return corrupted
 

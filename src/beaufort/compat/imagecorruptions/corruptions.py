@@ -19,7 +19,7 @@ class NotAcceptedError(BeaufortError, AttributeError):
     """An image or a severity that is not accepted; `imagecorruptions` raises an AttributeError."""
 
 
-def checked_severity(severity: int) -> int:
+def validate_severity(severity: int) -> int:
     """A severity that is accepted."""
     if severity not in SEVERITIES:
         raise NotAcceptedError(f"severity must be an integer from 1 to 5, got {severity!r}")
@@ -40,7 +40,7 @@ def _function(name: str) -> Callable[..., Any]:
 
     def function(x: Any, severity: int = 1) -> Any:
         image = x if type(x).__module__.startswith("PIL.") else np.asarray(x)
-        corrupted = apply(name, image, checked_severity(severity))
+        corrupted = apply(name, image, validate_severity(severity))
         return corrupted if name in _PIL_STAYS_PIL else np.asarray(corrupted)
 
     function.__name__ = function.__qualname__ = name

@@ -21,9 +21,9 @@ from beaufort.corruptions.rng import (
     Keyed,
     Random,
     ReferenceStream,
-    check_ids,
-    checked_seed,
     id_words,
+    validate_ids,
+    validate_seed,
 )
 
 SIDES = {"imagenet": 224, "tiny": 64, "cifar": 32}
@@ -135,9 +135,9 @@ class Perturbation:
         images = checked_pixels(images, "frames are made before values are scaled")
         if min(images.shape[1:3]) < side:
             raise OptionError(f"images must have sides of at least {side}, got {tuple(images.shape[1:3])}")
-        check_ids(ids, len(images))
+        validate_ids(ids, len(images))
         every = range(len(images)) if ids is None else ids
-        random = self._random(images, every, checked_seed(seed), difficulty, stream)
+        random = self._random(images, every, validate_seed(seed), difficulty, stream)
         return self._render(View(images, side, ops_of(images)), levels[difficulty - 1], random)
 
     def _random(self, images: Images, ids: Sequence[Id], seed: int, difficulty: int, stream: str) -> Random:

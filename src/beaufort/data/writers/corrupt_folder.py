@@ -10,7 +10,7 @@ from PIL import Image
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_integer
-from beaufort.corruptions import SEVERITIES, Severity, checked_seed
+from beaufort.corruptions import SEVERITIES, Severity, validate_seed
 from beaufort.data.images import FORMATS, Format, flatten, format_of, read_image
 from beaufort.data.writers.image_sources import FolderImages, check_apart
 from beaufort.data.writers.image_tree import TreeJob, corrupted, run_tree
@@ -58,7 +58,7 @@ def corrupt_tree(
     chosen = corruption_names(names)
     made = variants(chosen, severities, scale)
     workers = worker_count(jobs)
-    seed = checked_seed(seed)
+    seed = validate_seed(seed)
     _check(file_format, quality)
     check_apart(source, output)
     settings = {"command": "corrupt", "seed": seed, "scale": scale, "format": file_format, "quality": quality}

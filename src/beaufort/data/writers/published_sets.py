@@ -23,7 +23,7 @@ from PIL import Image
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort._core.validation import validate_count
-from beaufort.corruptions import SEVERITIES, checked_seed, get_corruption_names
+from beaufort.corruptions import SEVERITIES, get_corruption_names, validate_seed
 from beaufort.corruptions.sequences import sequences
 from beaufort.data import Step, dataset_kind, load_dataset
 from beaufort.data.images import FORMATS, Format, flatten, read_image
@@ -104,7 +104,7 @@ def make_dataset(
         source=str(source),
         output=Path(output),
         names=chosen if names is None else _chosen(names, published),
-        seed=checked_seed(seed),
+        seed=validate_seed(seed),
         limit=None if limit is None else validate_count("limit", limit),
         jobs=worker_count(jobs),
         progress=progress,

@@ -12,10 +12,10 @@ from beaufort.corruptions import (
     Chain,
     Link,
     Severity,
-    checked_severity,
     corruptions,
     expand_names,
     is_chain,
+    validate_severity,
 )
 
 
@@ -70,7 +70,7 @@ def variants(names: Iterable[str], severities: Sequence[Severity], scale: str) -
     """Every corruption at every severity, and chains; an error if the scale or a severity does not suit."""
     if not severities:
         raise OptionError("expected at least one severity from 1 to 5, got none")
-    levels = dict.fromkeys(map(checked_severity, severities))
+    levels = dict.fromkeys(map(validate_severity, severities))
     chosen: list[Variant] = []
     for name in names:
         chosen += [Variant(name, None)] if is_chain(name) else [Variant(name, level) for level in levels]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Images
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.validation import validate_number
-from beaufort.corruptions.rng import Id, check_ids, checked_seed, id_words
+from beaufort.corruptions.rng import Id, id_words, validate_ids, validate_seed
 from beaufort.data.labels import NO_LABEL, LabelSpace
 from beaufort.models import FilteredModel, Model, Network
 from beaufort.suites.attacks.balls import BALLS
@@ -193,8 +193,8 @@ def attack_images(
     victim = Victim(check_attackable(model), LabelSpace() if space is None else space)
     clean = victim.network.pixels(images)
     validate_number("epsilon", epsilon, 0)
-    check_ids(ids, len(clean))
-    truth, words, seed = victim.label_sets(labels, len(clean)), id_words(ids), checked_seed(seed)
+    validate_ids(ids, len(clean))
+    truth, words, seed = victim.label_sets(labels, len(clean)), id_words(ids), validate_seed(seed)
     radius = attack.radius(epsilon, min(clean.shape[2:]))
     found = clean.clone()
     if radius == 0 or not len(clean):

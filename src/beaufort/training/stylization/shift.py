@@ -13,7 +13,7 @@ import numpy as np
 
 from beaufort._core.arrays import Bytes, checked_batch
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort.corruptions.rng import Id, check_ids, id_words
+from beaufort.corruptions.rng import Id, id_words, validate_ids
 
 _MOST = 5
 """Severities go from 0, the network that paints without any style, which may cost accuracy, too, to this."""
@@ -67,7 +67,7 @@ class Stylize:
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
         """The images in their styles; grey ones are painted in color and become grey again."""
         images = checked_batch(images, "images are stylized before values are scaled")
-        check_ids(ids, len(images))
+        validate_ids(ids, len(images))
         network = _network(_folder())
         words = id_words(ids).tolist()
         styles = [_style_of(word, seed, network.styles) for word in words]
