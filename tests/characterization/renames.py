@@ -13,6 +13,7 @@ COMMANDS: dict[str, str] = {
     "data ls": "ls files",
     "ls fronts": "ls filters",
     "review decisions": "review status",
+    "testbed architectures": "testbed study architectures",
 }
 """Commands that moved, by the first words of the command line: {"query": "store query"}."""
 
@@ -28,6 +29,8 @@ OPTIONS: dict[str, str] = {
     "mine ask --token": "--set token=",
     "mine generate --size": "--set size=",
     "mine generate --surfaces": "--set surfaces=",
+    "place --scale": "--axis",
+    "place --seed": "--bootstrap-seed",
     "power --clean": "--clean-accuracy",
     "power --seed": "--stored-seed",
     "report --draw": "--seed",
@@ -37,6 +40,10 @@ OPTIONS: dict[str, str] = {
     "review create --min-checks": "--set min_checks=",
     "review create --min-right": "--set min_right=",
     "review create --votes": "--set votes=",
+    "testbed --scale": "--axis",
+    "testbed --seed": "--bootstrap-seed",
+    "testbed rho --model": "--select",
+    "testbed tau --model": "--select",
 }
 """Options with a new name, in every command: {"--front": "--filter"}.
 
@@ -62,6 +69,8 @@ CODE: dict[str, str] = {
     "beaufort.rng import id_words": "beaufort.corruptions.rng import id_words",
     "beaufort.shifts import": "beaufort.suites.shifts import",
     "beaufort.stats import": "beaufort.metrics.stats import",
+    "beaufort.testbed.place import": "beaufort.testbed import",
+    "beaufort.testbed.scores import": "beaufort.testbed import",
     "beaufort.transforms import": "beaufort.corruptions import",
     "answer_pixels": "predict_pixels",
     "broad_classes": "superclasses",
@@ -73,6 +82,9 @@ CODE: dict[str, str] = {
     "with_front": "with_filter",
     "open_review, standing": "open_review, review_status",
     '"--name", "cards.example", "--https"': '"--address", "https://cards.example"',
+    'place(load_grid("timm"), [Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)])': (
+        'place([Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)], "timm")'
+    ),
     'level, "patch"': '"patch", level',
 }
 """Replacements in code, longest first: {"beaufort.fronts import": "beaufort.models.filters import"}."""
