@@ -33,6 +33,7 @@ import numpy as np
 MODELS = """
 import time
 import numpy as np
+from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 
 def _made(name, seconds=0.0):
@@ -97,7 +98,7 @@ class Ran:
 
 def run(*arguments: str) -> Ran:
     """Give the command, and look at its process until it ends."""
-    command = [sys.executable, "-m", "beaufort", "run", "--engine", "ray", "--json", *arguments]
+    command = [sys.executable, "-m", "beaufort", "run", "--json", *arguments]
     start = time.perf_counter()
     others: dict[int, tuple[bool, float]] = {}
     cpu = peak = 0.0
@@ -165,7 +166,7 @@ def overhead(scale: float) -> None:
         ran = run(
             *_models(names),
             *("--data", "data", "--corruption", "brightness", "--severity", "1-3", "--labels", "identity"),
-            *("--workers", str(workers), "--store", f"kept{workers}", "--batch-size", "1000"),
+            *("--engine", f"ray:workers={workers}", "--store", f"kept{workers}", "--batch-size", "1000"),
         )
         blocks = sum(result["images"] for result in ran.told["results"]) / 1000
         print(
@@ -191,8 +192,8 @@ def _rate_of(workers: int, store: str) -> float:
     """Answers a second of some workers that ask the network."""
     ran = run(
         *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
-        *("--corruption", "brightness,contrast", "--severity", "1-4", "--prepare", "none"),
-        *("--workers", str(workers), "--store", store),
+        *("--corruption", "brightness,contrast", "--severity", "1-4", "--config", "prepare=none"),
+        *("--engine", f"ray:workers={workers}", "--store", store),
     )
     answers = sum(result["images"] for result in ran.told["results"])
     busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
@@ -242,7 +243,7 @@ def busy(scale: float) -> None:
     ran = run(
         *("--model", "python:bench_models:sleeping", "--data", "data", "--labels", "identity"),
         *("--corruption", "brightness,contrast", "--severity", f"1-{max(1, round(5 * scale))}"),
-        *("--workers", str(workers), "--cpus-per-worker", "0.25", "--store", "kept"),
+        *("--engine", f"ray:workers={workers},cpus=0.25", "--store", "kept"),
     )
     slept = sum(result["images"] for result in ran.told["results"]) / 1000
     share = min(float(node["busy"]) for node in ran.told["nodes"].values())
@@ -264,9 +265,9 @@ def memory(scale: float) -> None:
 
 def pretend(cells: int, images: int = 50_000) -> None:
     from beaufort.data import from_arrays
-    from beaufort.evaluation import RayOptions, evaluate
-    from beaufort.evaluation import run as evaluation
+    from beaufort.evaluation import RayOptions, RunOptions, execution
     from beaufort.models import as_model
+    from beaufort.results import evaluate
     from beaufort.suites import get_suite
     from benchmarks.pretended import Pretended, PretendedStore
 
@@ -279,10 +280,12 @@ def pretend(cells: int, images: int = 50_000) -> None:
         for number in range(count)
     ]
     store = PretendedStore()
-    evaluation.Ray = Pretended  # type: ignore[attr-defined,assignment]
+    execution.RayEngine = Pretended  # type: ignore[attr-defined,assignment]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     start = time.perf_counter()
-    found = evaluate(models, suite, data, store, prepare="none", labels="identity", ray=RayOptions())
+    found = evaluate(
+        models, suite, data, store, engine=RayOptions(), options=RunOptions(prepare="none"), labels="identity"
+    )
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     blocks = len(found.results) * -(-images // 1000)

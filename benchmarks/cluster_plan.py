@@ -3,7 +3,7 @@
 python benchmarks/cluster_plan.py                       2,000 models × 213 conditions × 50,000 images
 python benchmarks/cluster_plan.py --models 200          a tenth of it
 
-The scheduler is the product's own (`beaufort.evaluation.dispatch`); the times are constants, measured or
+The scheduler is the product's own (`beaufort.evaluation.task_queue`); the times are constants, measured or
 assumed, of which the table in docs/cluster.md says which. Workers, the driver and the store are queues.
 """
 
@@ -19,13 +19,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from beaufort.evaluation.blocks import BLOCK, UnitPart
-from beaufort.evaluation.dispatch import Dispatch, Ticket
-from beaufort.evaluation.work import Unit
+from beaufort.evaluation.task_queue import Assignment, TaskQueue
+from beaufort.evaluation.tasks import BLOCK, Task, TaskPart
 from beaufort.suites.conditions import Condition
 
 A_UNIT = 8
-"""Conditions of a unit, as in `beaufort.evaluation.schedule`."""
+"""Conditions of a task, as in `beaufort.evaluation.tasks`."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +65,18 @@ class Job:
     def answers(self) -> int:
         return self.models * self.conditions * self.images
 
-    def queues(self) -> Iterator[Iterator[Unit]]:
+    def queues(self) -> Iterator[Iterator[Task]]:
         conditions = [
             Condition.parse(f"imagenet-val/fog@{1 + number % 5}") for number in range(self.conditions)
         ]
-        return (self._units(model, conditions) for model in range(self.models))
+        return (self._tasks(model, conditions) for model in range(self.models))
 
-    def _units(self, model: int, conditions: list[Condition]) -> Iterator[Unit]:
+    def _tasks(self, model: int, conditions: list[Condition]) -> Iterator[Task]:
         for start in range(0, self.images, BLOCK):
             span = (start, min(start + BLOCK, self.images))
             for first in range(0, len(conditions), A_UNIT):
                 some = enumerate(conditions[first : first + A_UNIT], model * len(conditions) + first)
-                yield Unit(span, tuple(UnitPart(one, span, ((number, model),)) for number, one in some))
+                yield Task(span, tuple(TaskPart(one, span, ((number, model),)) for number, one in some))
 
 
 @dataclass
@@ -99,10 +98,10 @@ class Outcome:
 
 @dataclass
 class _Worker:
-    tickets: deque[Ticket] = field(default_factory=deque)
+    tickets: deque[Assignment] = field(default_factory=deque)
     model: int = -1
     span: tuple[int, int] = (-1, -1)
-    doing: Ticket | None = None
+    doing: Assignment | None = None
     stored: list[tuple[int, int, int]] = field(default_factory=list)
     """What it has to tell."""
     begun: int = 0
@@ -116,7 +115,7 @@ class _Worker:
 class Event(enum.Enum):
     """What happens."""
 
-    ENDED = "a worker ends a unit"
+    ENDED = "a worker ends a task"
     REPORTED = "a report reaches the driver"
     SERVED = "the driver is done with a report"
 
@@ -126,7 +125,7 @@ class Simulation:
 
     def __init__(self, job: Job, workers: int, times: Times, seed: int = 0) -> None:
         self.times = times
-        self.dispatch = Dispatch(job.queues())
+        self.dispatch = TaskQueue(job.queues())
         self.workers = [_Worker() for _ in range(workers)]
         rng = np.random.default_rng(seed)
         drawn = np.exp(rng.normal(0, times.spread, job.models))
@@ -137,7 +136,7 @@ class Simulation:
         self.numbers = itertools.count()
         self.inbox: deque[int] = deque()
         """Workers whose report the driver has not come to."""
-        self.handing: list[Ticket] | None = None
+        self.handing: list[Assignment] | None = None
         """What the driver is about to hand out; None if it does nothing."""
         self.store_free = 0.0
         self.out = Outcome()
@@ -188,8 +187,8 @@ class Simulation:
     def begin(self, now: float, place: int) -> None:
         worker, times = self.workers[place], self.times
         ticket = worker.tickets.popleft()
-        span = ticket.unit.span
-        seconds = len(ticket.unit.parts) * (span[1] - span[0]) * self.answer[ticket.model]
+        span = ticket.task.span
+        seconds = len(ticket.task.parts) * (span[1] - span[0]) * self.answer[ticket.model]
         self.out.worked += seconds
         if ticket.model != worker.model:
             seconds += times.load
@@ -197,15 +196,15 @@ class Simulation:
         self.out.decoded += (ticket.model, span) != (worker.model, worker.span)
         worker.model, worker.span, worker.doing = ticket.model, span, ticket
         worker.begun += 1
-        self.at(max(now, worker.written) + seconds, place, Event.ENDED)  # one unit may be behind
+        self.at(max(now, worker.written) + seconds, place, Event.ENDED)  # one task may be behind
         if not worker.tickets:
             self.tell(now, place)
 
     def ended(self, now: float, place: int) -> None:
         worker = self.workers[place]
         assert worker.doing is not None
-        parts = worker.doing.unit.parts
-        worker.stored += [(number, *part.span) for part in parts for number, _ in part.works]
+        parts = worker.doing.task.parts
+        worker.stored += [(number, *part.span) for part in parts for number, _ in part.cells]
         worker.doing = None
         self.out.written += len(parts)
         worker.written = self.store_free = max(self.store_free, now) + len(parts) / self.times.puts

@@ -64,8 +64,9 @@ def photos(count: int, side: int = 224) -> np.ndarray:
 def overhead(options: argparse.Namespace) -> None:
     """Wall time of a run over that of a bare loop of the same model on arrays that are corrupted already."""
     from beaufort.data import from_arrays
-    from beaufort.evaluation import evaluate
+    from beaufort.evaluation import RunOptions
     from beaufort.models import load_model
+    from beaufort.results import evaluate
     from beaufort.suites.conditions import Condition
 
     model = load_model(options.model)
@@ -82,7 +83,7 @@ def overhead(options: argparse.Namespace) -> None:
 
     def harness() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            evaluate([model], conditions, data, folder, batch_size=batch)
+            evaluate([model], conditions, data, folder, options=RunOptions(batch_size=batch))
 
     model(images[:batch])
     harness()
@@ -113,8 +114,8 @@ def memory(options: argparse.Namespace) -> None:
             subprocess.run(command, check=True)
         return
     from beaufort.data import load_dataset
-    from beaufort.evaluation import evaluate
     from beaufort.models import as_model
+    from beaufort.results import evaluate
     from beaufort.suites.conditions import Condition
 
     model = as_model(

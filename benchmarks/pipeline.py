@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from beaufort.data import Step
+from beaufort.evaluation import LocalOptions, RunOptions
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 STEPS = (Step("resize", 256), Step("crop", 224))
@@ -172,8 +173,8 @@ def cpu_seconds() -> float:
 def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
     """A run as `beaufort run` does it, with a model that normalizes its batches and answers at once."""
     from beaufort.data import load_dataset
-    from beaufort.evaluation import evaluate
     from beaufort.models import Preprocessing, as_model
+    from beaufort.results import evaluate
     from beaufort.suites import Suite
 
     sight = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
@@ -201,7 +202,14 @@ def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
     def go(first: int | None) -> int:
         seen.clear()
         model = as_model(answer, name="answers", classes=2, version="1")
-        evaluate([model], suite, data, first=first, labels="identity", jobs=WORKERS, batch_size=BATCH)
+        evaluate(
+            [model],
+            suite,
+            data,
+            engine=LocalOptions(WORKERS),
+            options=RunOptions(first=first, batch_size=BATCH),
+            labels="identity",
+        )
         return sum(seen)
 
     return go

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from beaufort.evaluation.dispatch import Dispatch, Ticket
 from beaufort.evaluation.engines import NodeSpeed
-from beaufort.evaluation.keeper import Counts
-from beaufort.evaluation.planning import Work
-from beaufort.evaluation.work import Answered, Job, Message, Unit, Written
+from beaufort.evaluation.planning import PlannedCell
+from beaufort.evaluation.runner import TaskRunner
+from beaufort.evaluation.task_queue import Assignment, TaskQueue
+from beaufort.evaluation.tasks import BatchDone, CellCounts, Event, StoredPredictions, Task
 from beaufort.store import Cell, Listing, Piece, Store, StoreError
 
 
@@ -56,7 +56,9 @@ class Pretended:
     one_model = True
     nodes: ClassVar[Mapping[str, NodeSpeed]] = {}
 
-    def __init__(self, _: Job, __: object, store: Store, works: Sequence[Work], *___: object) -> None:
+    def __init__(
+        self, _: TaskRunner, __: object, store: Store, works: Sequence[PlannedCell], *___: object
+    ) -> None:
         self._store = store
         self._works = works
 
@@ -70,9 +72,9 @@ class Pretended:
         cell = self._works[number].cell
         self._store.gather(cell, {cell.fingerprint: list(pieces)})
 
-    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
-        dispatch = Dispatch(queues)
-        held: list[deque[Ticket]] = [deque() for _ in range(self.workers)]
+    def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
+        dispatch = TaskQueue(queues)
+        held: list[deque[Assignment]] = [deque() for _ in range(self.workers)]
         while not dispatch.finished:
             for worker, tickets in enumerate(held):
                 while (ticket := dispatch.take(worker)) is not None:
@@ -81,12 +83,14 @@ class Pretended:
                     dispatch.begun(worker, 1)
                     yield from self._do(worker, tickets.popleft(), dispatch)
 
-    def _do(self, worker: int, ticket: Ticket, dispatch: Dispatch) -> Generator[Message]:
-        for part in ticket.unit.parts:
+    def _do(self, worker: int, ticket: Assignment, dispatch: TaskQueue) -> Generator[Event]:
+        for part in ticket.task.parts:
             start, stop = part.span
-            for number, _ in part.works:
+            for number, _ in part.cells:
                 cell, rows = self._works[number].cell, stop - start
                 path = f"predictions/{cell.folder}/{cell.fingerprint}-{start}-{stop}.parquet"
                 dispatch.stored(worker, number, start, stop)
-                yield Answered(number, rows, rows, rows)
-                yield Written(number, Piece(path, cell.fingerprint, start, stop), Counts(rows, rows, 0, 0))
+                yield BatchDone(number, rows, rows, rows)
+                yield StoredPredictions(
+                    number, Piece(path, cell.fingerprint, start, stop), CellCounts(rows, rows, 0, 0)
+                )

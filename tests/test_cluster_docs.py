@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
+from beaufort.evaluation import RayOptions, parse_engine
 from beaufort.testing._contracts import picture
 from tests.test_docs import ROOT, parse
 
@@ -233,7 +234,9 @@ def test_the_manifest_fits_the_schema_of_kuberay() -> None:
     assert words[0] == "beaufort"
     parse(words[1:])
     groups = manifest["spec"]["rayClusterSpec"]["workerGroupSpecs"]
-    assert int(words[words.index("--workers") + 1]) == sum(group["maxReplicas"] for group in groups)
+    engine = parse_engine(words[words.index("--engine") + 1])
+    assert isinstance(engine, RayOptions)
+    assert engine.workers == sum(group["maxReplicas"] for group in groups)
 
 
 def test_a_wrong_manifest_is_found() -> None:

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from beaufort.corruptions import Corruption, corrupt, get_corruption_names
     from beaufort.corruptions.transforms import Corrupt
     from beaufort.data import from_arrays, load_dataset
-    from beaufort.evaluation import evaluate
     from beaufort.models import as_model, load_model
     from beaufort.report import write_report
-    from beaufort.results import compare, gate, open_results, score
+    from beaufort.results import compare, evaluate, gate, open_results, score
     from beaufort.suites import Suite, get_suite
     from beaufort.testbed import place
 
@@ -65,10 +64,9 @@ _HOMES = {
         "corruptions": "Corruption corrupt get_corruption_names",
         "corruptions.transforms": "Corrupt",
         "data": "from_arrays load_dataset",
-        "evaluation": "evaluate",
         "models": "as_model load_model",
         "report": "write_report",
-        "results": "compare gate open_results score",
+        "results": "compare evaluate gate open_results score",
         "suites": "Suite get_suite",
         "testbed": "place",
     }.items()

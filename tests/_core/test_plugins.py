@@ -113,7 +113,7 @@ RUN = ("run", "--model", "python:street_weather:top_or_bottom", "--suite", "dusk
 def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: Path) -> None:
     listed = beaufort("ls", "corruptions", cwd=tmp_path, path=package)
     assert "dusk" in listed.stdout
-    done = beaufort(*RUN, "--store", "results", "--processes", "2", cwd=tmp_path, path=package)
+    done = beaufort(*RUN, "--store", "results", "--engine", "processes:2", cwd=tmp_path, path=package)
     assert done.returncode == 0, done.stderr
     assert "dusk-c@1 on here: 20 images, 3 conditions" in done.stdout
     shown = beaufort("report", "results", "--format", "md", cwd=tmp_path, path=package)

@@ -13,8 +13,8 @@ from beaufort._core.catalog import fetch
 from beaufort._core.errors import AssetError, OptionError
 from beaufort.cli._app import app
 from beaufort.data import load_dataset
-from beaufort.evaluation import evaluate
 from beaufort.metrics import published_table
+from beaufort.results import evaluate
 from beaufort.studies import demo
 from beaufort.studies.demo import DEMOS, run_demo
 

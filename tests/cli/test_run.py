@@ -52,8 +52,8 @@ RUN = ["run", "--model", "python:toymodule:toy", "--suite", "mine.yaml", "--data
 @pytest.mark.usefixtures("folder")
 def test_the_whole_way() -> None:
     told = invoke(*RUN, "--dry-run")
-    assert "1 model × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 answers to go" in told
-    assert "mine@1 on toys: 10 images, 5 conditions" in invoke(*RUN, "--first", "10")
+    assert "1 model × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 predictions missing" in told
+    assert "mine@1 on toys: 10 images, 5 conditions" in invoke(*RUN, "--config", "first=10")
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
     assert "20 images, 5 conditions, 5 of them stored before" in invoke(*RUN)
@@ -93,7 +93,7 @@ def test_damage(folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_merge_and_gc() -> None:
-    invoke(*RUN, "--first", "10")
+    invoke(*RUN, "--config", "first=10")
     invoke(*[*RUN[:-1], "other"])
     assert "5 files copied" in invoke("store", "merge", "kept", "other")
     assert "5 files, 0 not as they should be" in invoke("store", "verify", "kept")  # put together already

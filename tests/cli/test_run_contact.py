@@ -67,11 +67,11 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
         assert "problem: b/1.png: the file is not a picture" in errors
-        assert "1 picture or file could not be shown and has no answer" in errors
+        assert "1 image or file could not be read and has no prediction" in errors
         code, out, _ = run(*TOY, *FOG, "--json")
         (problem,) = json.loads(out)["problems"]
         assert (code, problem["id"]) == (1, "b/1.png")
-    code, _, errors = run(*TOY, *FOG, "--strict")
+    code, _, errors = run(*TOY, *FOG, "--config", "strict=true")
     assert (code, "b/1.png" in errors) == (2, True)
 
 
@@ -81,8 +81,8 @@ def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(fo
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
         assert "problem: a/0.png: both sides of a picture must be at least 16 pixels" in errors
-        assert "1 picture or file could not be shown and has no answer" in errors
-    code, _, errors = run(*TOY, *FOG, "--strict")
+        assert "1 image or file could not be read and has no prediction" in errors
+    code, _, errors = run(*TOY, *FOG, "--config", "strict=true")
     assert (code, "a/0.png: both sides" in errors) == (2, True)
 
 
@@ -90,14 +90,14 @@ def test_pictures_of_which_all_are_too_small(folder: Path) -> None:
     for file in (folder / "pictures").rglob("*.png"):
         Image.fromarray(picture(8, 8, variant=1)).save(file)
     code, _, errors = run(*TOY, *FOG)
-    assert (code, "no picture of pictures can be read; the first is a/0.png: both " in errors) == (2, True)
+    assert (code, "no image of pictures can be read; the first is a/0.png: both " in errors) == (2, True)
     found = evaluate("python:contact_nets:toy", [Condition("pictures")], "pictures")
     assert (found.results[0].images, found.problems) == (12, ())  # nothing is corrupted
 
 
 def test_problems_of_an_earlier_run_that_was_shorter(folder: Path) -> None:
     (folder / "pictures" / "a" / "0.png").write_bytes(b"no picture")
-    assert run(*TOY, *FOG, "--first", "4")[0] == 1
+    assert run(*TOY, *FOG, "--config", "first=4")[0] == 1
     code, out, _ = run(*TOY, *FOG, "--json")
     assert (code, [one["id"] for one in json.loads(out)["problems"]]) == (1, ["a/0.png"])
 
@@ -120,7 +120,7 @@ def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
     code, _, errors = run(*shards)
     assert code == 1
     assert "problem: cut.tar: the tar is damaged or cut short" in errors
-    assert "1 picture or file could not be shown and has no answer" in errors
+    assert "1 image or file could not be read and has no prediction" in errors
     code, _, errors = run(*shards, "--dry-run")
     assert "problem: cut.tar: the tar is damaged or cut short" in errors
 
@@ -134,13 +134,13 @@ def test_enlarging_is_said_and_can_be_left_out() -> None:
     code, _, errors = run(*tiny)
     assert code == 0
     assert (
-        "pictures are enlarged before they are corrupted: tiny-imagenet-c makes their short side 64" in errors
+        "images are enlarged before they are corrupted: tiny-imagenet-c makes their short side 64" in errors
     )
     assert "(40 × 40)" in errors
-    assert "--prepare none" in errors
-    code, _, errors = run(*tiny, "--prepare", "none")
+    assert "--config prepare=none" in errors
+    code, _, errors = run(*tiny, "--config", "prepare=none")
     assert (code, errors) == (0, "")
-    code, _, errors = run(*tiny, "--prepare", "all")
+    code, _, errors = run(*tiny, "--config", "prepare=all")
     assert (code, "prepare must be 'none', or not be given, got 'all'" in errors) == (2, True)
 
 
@@ -150,7 +150,7 @@ def test_pictures_as_they_are_have_answers_of_their_own(folder: Path) -> None:
         "prepare: [resize 48, crop 40]}"
     )
     mine = (*TOY, "--suite", "mine.yaml", "--json")
-    prepared, left = (json.loads(run(*mine, *more)[1]) for more in ((), ("--prepare", "none")))
+    prepared, left = (json.loads(run(*mine, *more)[1]) for more in ((), ("--config", "prepare=none")))
     named = [one["scores"][0]["suite"] for one in (prepared, left)]
     assert named == ["mine@1", "mine-unprepared@1"]
     assert not {one["fingerprint"] for one in prepared["results"]} & {
@@ -206,13 +206,13 @@ def test_the_headline_is_that_of_the_report() -> None:
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 10**6, 25))  # each look at the clock is 25 seconds later
     monkeypatch.setattr(_console, "clock", lambda: next(times))
-    code, _, errors = run(*TOY, *FOG, "--batch-size", "2", "--jobs", "1")
-    lines = [line for line in errors.splitlines() if line.startswith("answers: ")]
+    code, _, errors = run(*TOY, *FOG, "--batch-size", "2", "--engine", "local:1")
+    lines = [line for line in errors.splitlines() if line.startswith("predictions: ")]
     assert code == 0
     assert len(lines) == 4  # 12 batches, of which every third is a minute after the line before
-    assert lines[0].startswith("answers: 6 of 24, 75 seconds elapsed, about 4 minutes left; toy pictures")
+    assert lines[0].startswith("predictions: 6 of 24, 75 seconds elapsed, about 4 minutes left; toy pictures")
     assert lines[-1].startswith(
-        "answers: 24 of 24, 5 minutes elapsed, about 0 seconds left; toy pictures/fog@3"
+        "predictions: 24 of 24, 5 minutes elapsed, about 0 seconds left; toy pictures/fog@3"
     )
 
 
@@ -222,9 +222,9 @@ def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "one of --suite and --corruption must be given, got neither"),
-        (("--suite", "photos", "--corruption", "fog"), "got both"),
-        (("--suite", "photos", "--severity", "3"), "--severity goes with --corruption"),
+        ((), "pass --suite or --corruption"),
+        (("--suite", "photos", "--corruption", "fog"), "--suite and --corruption cannot be used together"),
+        (("--suite", "photos", "--severity", "3"), "--severity requires --corruption"),
         (("--corruption", "fogg"), "did you mean 'fog'"),
         (("--corruption", "fog@3"), "severities are given apart"),
         (("--corruption", "fog", "--severity", "6"), "6"),
@@ -238,7 +238,7 @@ def test_mistakes(arguments: tuple[str, ...], says: str) -> None:
 
 @pytest.mark.usefixtures("frost")
 def test_a_suite_for_photos_of_ones_own() -> None:
-    told = json.loads(run(*TOY, "--suite", "photos", "--first", "1", "--dry-run", "--json")[1])
+    told = json.loads(run(*TOY, "--suite", "photos", "--config", "first=1", "--dry-run", "--json")[1])
     assert told["cells"] == 76
     assert "short side 256" in told["notes"][0]
 
@@ -251,7 +251,7 @@ def namesakes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two models called toy, the second a day younger."""
     for name, day in (("toy", "14"), ("namesake", "15")):
         dated = {**provenance(), "time": f"2026-11-{day}T20:11:12+00:00"}
-        monkeypatch.setattr("beaufort.evaluation.run.provenance", lambda dated=dated: dated)
+        monkeypatch.setattr("beaufort.evaluation.execution.provenance", lambda dated=dated: dated)
         assert run("--model", f"python:contact_nets:{name}", *TOY[2:], *FOG)[0] == 0
 
 
@@ -318,7 +318,7 @@ def frost() -> None:
 def test_what_is_missing_is_told_at_once_and_before_the_first_image() -> None:
     code, _, errors = run(*TOY, "--corruption", "fog,frost", "--severity", "1")
     assert code == 2
-    assert "the run cannot begin, because 1 thing that it needs is missing" in errors
+    assert "the run cannot start, because 1 thing that it needs is missing" in errors
     assert "- frost, which the corruption frost needs: frost/frost1.png" in errors
     assert "`beaufort data pull frost` fetches the files" in errors
     assert "beaufort data pull frost --to FOLDER" in errors
@@ -350,7 +350,9 @@ def test_no_room_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=100))
     code, _, errors = run(*TOY, *FOG)
     assert code == 2
-    assert "- room on the disk of kept: the answers take about 960 bytes, and 100 bytes are free" in errors
+    assert (
+        "- room on the disk of kept: the predictions take about 960 bytes, and 100 bytes are free" in errors
+    )
     assert not Path("kept").exists()
 
 

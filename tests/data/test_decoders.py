@@ -30,10 +30,11 @@ from beaufort.data import (
     start_source,
     worth_decoders,
 )
-from beaufort.evaluation import LazyModel, Setup, evaluate, plan, work
-from beaufort.evaluation.backends import Device
-from beaufort.evaluation.blocks import Block
+from beaufort.evaluation import ImageSource, LazyModel, RunOptions, plan, runner
+from beaufort.evaluation.backends import DeviceBackend
+from beaufort.evaluation.batches import ImageBlock
 from beaufort.models import as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
+def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSource:
     monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
     monkeypatch.setattr(decoders, "_WORTH_IMAGES", 1)
     while _decoder_processes._source is not None and children(_decoder_processes._source.process.pid):
@@ -56,7 +57,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
     broken = tmp_path / "toys" / "class1" / "04.png"
     broken.write_bytes(broken.read_bytes()[:200])
     data = load_dataset(str(tmp_path / "toys"))
-    return Setup(data, len(data), (Step("resize", 36), Step("crop", 32)), "cifar", 0)
+    return ImageSource(data, len(data), (Step("resize", 36), Step("crop", 32)), "cifar", 0)
 
 
 def ready(some: Decoders, count: int) -> None:
@@ -66,24 +67,24 @@ def ready(some: Decoders, count: int) -> None:
         time.sleep(0.02)
 
 
-def check(setup: Setup, some: Decoders) -> None:
+def check(setup: ImageSource, some: Decoders) -> None:
     with ThreadPoolExecutor(3) as pool:
-        block = Block(setup, (0, 30), pool, some)
+        block = ImageBlock(setup, (0, 30), pool, some)
         (problem,) = block.problems()
         assert problem.id == "class1/04.png"
         for place in range(30):
-            here = setup.pictures(place)
+            here = setup.images(place)
             if isinstance(here, Problem):
                 assert place not in dict(block.shapes((0, 30)))
             else:
                 assert np.array_equal(block.image(place), here)
 
 
-def test_the_same_pictures(setup: Setup) -> None:
-    with Decoders(setup.pictures, 2) as some:
+def test_the_same_pictures(setup: ImageSource) -> None:
+    with Decoders(setup.images, 2) as some:
         check(setup, some)  # while they start
         ready(some, 2)
-        source = start_source(type(setup.pictures)).process.pid
+        source = start_source(type(setup.images)).process.pid
         (leader,) = children(source)
         for forked in (source, leader):  # safely: they have no threads
             assert len(list(Path(f"/proc/{forked}/task").iterdir())) == 1
@@ -95,35 +96,39 @@ def test_the_same_pictures(setup: Setup) -> None:
     assert_gone(leader)
 
 
-def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Decoders(setup.pictures, 1) as some:
+def test_all_runs_have_one_source(
+    setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Decoders(setup.images, 1) as some:
         ready(some, 1)
-        source = start_source(type(setup.pictures))
+        source = start_source(type(setup.images))
         (leader,) = children(source.process.pid)
     assert_gone(leader)
     monkeypatch.chdir(tmp_path)
-    near = Setup(load_dataset("toys"), 30, setup.prepare, "cifar", 0)  # a path that begins elsewhere now
-    with Decoders(near.pictures, 1) as some:
+    near = ImageSource(
+        load_dataset("toys"), 30, setup.prepare, "cifar", 0
+    )  # a path that begins elsewhere now
+    with Decoders(near.images, 1) as some:
         ready(some, 1)
-        assert start_source(type(near.pictures)) is source
+        assert start_source(type(near.images)) is source
         (found,) = some.decode(range(1)) or [None]
-        here = setup.pictures(0)
+        here = setup.images(0)
         assert isinstance(found, np.ndarray)
         assert isinstance(here, np.ndarray)
         assert np.array_equal(found, here)
         source.process.kill()
         source.process.wait()
         assert some.decode(range(1)) is not None  # nobody needs it any more
-    with Decoders(setup.pictures, 1) as some:
+    with Decoders(setup.images, 1) as some:
         ready(some, 1)
-        assert start_source(type(setup.pictures)) is not source
+        assert start_source(type(setup.images)) is not source
 
 
-def test_processes_that_come_soon_are_waited_for(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_come_soon_are_waited_for(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_SOON_S", 600.0)
-    with Decoders(setup.pictures, 1) as some:
+    with Decoders(setup.images, 1) as some:
         ready(some, 1)
-    with Decoders(setup.pictures, 2) as some:
+    with Decoders(setup.images, 2) as some:
         assert some.decode(range(2)) is not None
     with Decoders(Elsewhere(), 2) as some:
         assert some.decode(range(2)) is None  # as soon as it is known that none will come
@@ -142,29 +147,29 @@ class Elsewhere:
         return sys.exit, (1,)
 
 
-def test_no_source(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_source(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr(_decoder_processes._Source, "fork", fail)
-    with Decoders(setup.pictures, 2) as some:
+    with Decoders(setup.images, 2) as some:
         assert some._greeting is None
         check(setup, some)
 
 
-def test_it_ends_while_processes_start(setup: Setup) -> None:
-    start_source(type(setup.pictures)).end()
-    with Decoders(setup.pictures, 2) as some:
+def test_it_ends_while_processes_start(setup: ImageSource) -> None:
+    start_source(type(setup.images)).end()
+    with Decoders(setup.images, 2) as some:
         assert some._greeting is not None
     assert not some._greeting.is_alive()
-    source = start_source(type(setup.pictures)).process.pid
-    with Decoders(setup.pictures, 1) as some:
+    source = start_source(type(setup.images)).process.pid
+    with Decoders(setup.images, 1) as some:
         ready(some, 1)  # its leader comes after the one that nobody waited for
         while len(children(source)) > 1:
             time.sleep(0.02)
 
 
-def test_a_run_that_is_killed_leaves_no_process(setup: Setup) -> None:
+def test_a_run_that_is_killed_leaves_no_process(setup: ImageSource) -> None:
     program = (
         "import pickle, sys, time; from beaufort.data import _decoder_processes, decoders; "
         "some = decoders.Decoders(pickle.load(sys.stdin.buffer), 2).__enter__()\n"
@@ -176,7 +181,7 @@ def test_a_run_that_is_killed_leaves_no_process(setup: Setup) -> None:
     ) as run:
         assert run.stdin is not None
         assert run.stdout is not None
-        pickle.dump(setup.pictures, run.stdin)
+        pickle.dump(setup.images, run.stdin)
         run.stdin.close()
         source = int(run.stdout.readline())
         (leader,) = children(source)
@@ -213,34 +218,36 @@ def processes() -> Iterator[tuple[int, int, int]]:
                 yield int(file.parent.name), int(parent), int(group)
 
 
-def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
-    strict = Setup(load_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
-    with Decoders(strict.pictures, 1) as some, ThreadPoolExecutor(1) as pool:
+def test_an_error_is_met_where_the_run_is(setup: ImageSource, tmp_path: Path) -> None:
+    strict = ImageSource(load_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
+    with Decoders(strict.images, 1) as some, ThreadPoolExecutor(1) as pool:
         ready(some, 1)
-        block = Block(strict, (8, 16), pool, some)
+        block = ImageBlock(strict, (8, 16), pool, some)
         place = list(strict.dataset.ids).index("class1/04.png")
         assert 8 <= place < 16
         with pytest.raises(ImageFileError):
             list(block.shapes((8, 16)))
 
 
-def test_quick_pictures_need_no_process(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_pictures_need_no_process(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
     assert not setup.worth_decoders
     monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
     assert not setup.worth_decoders  # they are tried once
-    assert worth_decoders(setup.pictures, 30)
+    assert worth_decoders(setup.images, 30)
     monkeypatch.setattr(decoders, "_WORTH_IMAGES", 31)
-    assert not worth_decoders(setup.pictures, 30)
+    assert not worth_decoders(setup.images, 30)
 
 
 def test_a_run_on_a_device_gets_its_pictures_from_them(
-    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     conditions = [Condition.parse(text) for text in ("toys", "toys/contrast@2")]
     model = as_model(corner, classes=3, version="1")
-    threads = evaluate([model], conditions, setup.dataset, tmp_path / "threads", batch_size=4)
+    threads = evaluate(
+        [model], conditions, setup.dataset, tmp_path / "threads", options=RunOptions(batch_size=4)
+    )
     enter, decode, answered = Decoders.__enter__, Decoders.decode, list[bool]()
 
     def enter_and_wait(some: Decoders) -> Decoders:
@@ -256,8 +263,10 @@ def test_a_run_on_a_device_gets_its_pictures_from_them(
 
     monkeypatch.setattr(Decoders, "__enter__", enter_and_wait)
     monkeypatch.setattr(Decoders, "decode", counted)
-    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
-    device = evaluate([model], conditions, setup.dataset, tmp_path / "device", batch_size=4)
+    monkeypatch.setattr(runner, "choose_backend", lambda _models, setup, _jobs: DeviceBackend(setup, "cpu"))
+    device = evaluate(
+        [model], conditions, setup.dataset, tmp_path / "device", options=RunOptions(batch_size=4)
+    )
     assert answered
     assert all(answered)
     assert [problem.id for problem in device.problems] == ["class1/04.png"]
@@ -271,10 +280,10 @@ def test_a_run_on_a_device_gets_its_pictures_from_them(
 
 @pytest.mark.parametrize(("device", "started"), [("cuda:99", True), ("nowhere", False)])
 def test_they_are_expected_while_models_are_loaded(
-    device: str, started: bool, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, started: bool, setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []
-    monkeypatch.setattr("beaufort.evaluation.run.start_source", asked.append)
+    monkeypatch.setattr("beaufort.evaluation.planning.start_source", asked.append)
     model = LazyModel("demo:digits", {"device": device})
     with pytest.raises(BeaufortError):  # no such option, or no such device
         evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")

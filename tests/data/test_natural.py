@@ -18,6 +18,7 @@ from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.cli._app import app
 from beaufort.data import Dataset, load_dataset, natural_shifts, readers, select_classes
 from beaufort.data.labels import class_ids, class_names, label_maps
+from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 from beaufort.results import open_parts, score, shift_scores
 from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
@@ -259,7 +260,7 @@ def test_imagenet_a_beside_its_clean_counterpart(
         taken_for = numbers[place] if place % 4 else numbers[place - 1]
         paint(hard / name / "a.png", taken_for, light=200 if place % 2 else 0)
     data = {"imagenet-val": str(val), "imagenet-a": f"imagenet-a:{hard}"}
-    found = evaluate([MODEL], "imagenet-a", data, "kept", keep_logits=True)
+    found = evaluate([MODEL], "imagenet-a", data, "kept", options=RunOptions(keep_logits=True))
     accuracy = {result.condition: result.accuracy for result in found.results}
     assert accuracy == {"imagenet-val-imagenet-a": 1, "imagenet-a": 0.75}
     (clean, shifted) = shift_scores([score(part, calibration=False) for part in open_parts("kept")])
@@ -267,7 +268,7 @@ def test_imagenet_a_beside_its_clean_counterpart(
     assert shifted.drop is not None
     assert shifted.drop.value == 0.25
     assert "convention restricted" in shifted.labels
-    every = evaluate([MODEL], "imagenet-a", data, "all", convention="all")
+    every = evaluate([MODEL], "imagenet-a", data, "all", options=RunOptions(convention="all"))
     assert {result.condition: result.accuracy for result in every.results}["imagenet-a"] == 0.25
     told = CliRunner().invoke(app, ["report", "kept", "--convention", "all", "--format", "md"])
     assert told.exit_code == 0, told.output

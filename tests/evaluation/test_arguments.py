@@ -15,6 +15,7 @@ from beaufort import evaluate
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.corruptions.rng import Id
 from beaufort.data import from_arrays
+from beaufort.evaluation import LocalOptions, RunOptions
 from beaufort.models import as_model
 from beaufort.suites import get_suite, suite_of_corruptions
 from beaufort.suites.conditions import Condition
@@ -103,7 +104,7 @@ def test_conditions(tmp_path: Path) -> None:
     for asked in (fog, [fog], (fog,)):
         found = evaluate(MODEL, asked, (IMAGES, LABELS), tmp_path)
         assert [result.condition for result in found.results] == ["data/fog@3"]
-        assert not found.answers
+        assert not found.predictions
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_an_item_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         (((IMAGES / 255 - 0.5) / 0.2, LABELS), "a normalization belongs to the model"),
         (Pairs([]), "data must have at least one item"),
         (Pairs([IMAGES[0]]), r"an item of the data must be \(image, label\).*got ndarray as item 0"),
-        ({"a": 1}, "data must be one data set, .*got a"),
+        ({"a": 1}, "data must be one dataset, .*got a"),
         (None, "data must be a path .*got an object of type NoneType"),
     ],
 )
@@ -274,11 +275,11 @@ def test_a_long_text_is_no_data(tmp_path: Path) -> None:
     [
         ({"limit": 0}, "limit must be a positive integer, got 0"),
         ({"limit": "3"}, "limit must be a positive integer, got '3'"),
-        ({"first": 1.5}, "first must be a positive integer, got 1.5"),
-        ({"batch_size": 0}, "batch_size must be a positive integer, got 0"),
-        ({"jobs": 0}, "jobs must be a positive integer, got 0"),
-        ({"processes": True}, "processes must be a positive integer, got True"),
-        ({"precision": "1"}, "precision must be at least 0.05 points, got '1'"),
+        ({"engine": "local:0"}, "threads must be a positive integer, got 0"),
+        ({"engine": "processes:0"}, "processes must be a positive integer, got 0"),
+        ({"engine": "slurm"}, "unknown engine 'slurm'"),
+        ({"engine": "processes:two"}, "count of engine processes must be a number, got 'two'"),
+        ({"options": RunOptions(precision=0.01)}, "precision must be at least 0.05 .*, got 0.01"),
         ({"seed": 2**63}, r"seed must be an integer from -\(2\*\*63 - 1\) to 2\*\*63 - 1, got 922"),
         ({"store": 3}, "store must be a folder, a URL or a Store, got 3"),
     ],
@@ -289,11 +290,35 @@ def test_options_that_cannot_be(tmp_path: Path, options: dict[str, Any], says: s
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"first": 1.5}, "first must be a positive integer, got 1.5"),
+        ({"batch_size": 0}, "batch_size must be a positive integer, got 0"),
+        ({"strict": "no"}, "strict must be true or false, got 'no'"),
+        ({"prepare": "all"}, "prepare must be 'none'.*got 'all'"),
+    ],
+)
+def test_run_options_that_cannot_be(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        RunOptions(**options)
+
+
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"limit": 4, "seed": 7, "batch_size": 2, "jobs": 1}
-    plain = evaluate(MODEL, ["contrast"], (IMAGES, LABELS), tmp_path / "store", **given)
-    same: dict[str, Any] = {name: np.int64(value) for name, value in given.items()}
-    again = evaluate(MODEL, ["contrast"], (IMAGES, LABELS), tmp_path / "store", **same)
+    numbers: list[Any] = [int, np.int64]
+    plain, again = (
+        evaluate(
+            MODEL,
+            ["contrast"],
+            (IMAGES, LABELS),
+            tmp_path / "store",
+            limit=number(4),
+            seed=number(7),
+            engine=LocalOptions(number(1)),
+            options=RunOptions(batch_size=number(2)),
+        )
+        for number in numbers
+    )
     assert [one.fingerprint for one in again.results] == [one.fingerprint for one in plain.results]
     assert all(one.reused for one in again.results)
 
@@ -308,7 +333,9 @@ def test_pictures_of_pil_are_read_as_those_in_files(tmp_path: Path) -> None:
         return mean(images)
 
     model = as_model(watch, name="watch", classes=3)
-    evaluate(model, Condition("data"), Pairs([(deep, 0), (glass, 1)]), tmp_path, batch_size=1)
+    evaluate(
+        model, Condition("data"), Pairs([(deep, 0), (glass, 1)]), tmp_path, options=RunOptions(batch_size=1)
+    )
     assert seen == [pytest.approx((np.asarray(deep) >> 8).mean()), 255]
 
 

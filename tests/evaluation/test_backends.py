@@ -15,11 +15,13 @@ from PIL import Image
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import corruptions
 from beaufort.data import Dataset, load_dataset
-from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
-from beaufort.evaluation.backends import Device, Film, Threads, choose_backend
-from beaufort.evaluation.blocks import Batch, Block, Group, UnitPart
-from beaufort.evaluation.planning import Setup
+from beaufort.evaluation import DeviceError, RunOptions, runner, tasks
+from beaufort.evaluation.backends import BatchGroup, CpuBackend, DeviceBackend, choose_backend
+from beaufort.evaluation.batches import Batch, ImageBlock
+from beaufort.evaluation.sources import ImageSource
+from beaufort.evaluation.tasks import TaskPart
 from beaufort.models import Model, Network, as_model
+from beaufort.results import Run, evaluate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 from beaufort.testing._contracts import picture
@@ -70,15 +72,15 @@ def brightness(images: np.ndarray) -> np.ndarray:
 
 def on(
     device: str, data: Dataset, folder: Path, monkeypatch: pytest.MonkeyPatch, suite: Suite = SUITE
-) -> Evaluation:
-    def choose(_models: object, setup: Setup, _jobs: int) -> Device:
-        return Device(setup, device)
+) -> Run:
+    def choose(_models: object, source: ImageSource, _jobs: int) -> DeviceBackend:
+        return DeviceBackend(source, device)
 
     models = [network(device), as_model(brightness, classes=5, version="1")]
     with monkeypatch.context() as patch:
-        patch.setattr(work, "choose_backend", choose)
-        patch.setattr(schedule, "BLOCK", 8)
-        return evaluate(models, suite, data, folder, keep_logits=True, batch_size=4)
+        patch.setattr(runner, "choose_backend", choose)
+        patch.setattr(tasks, "BLOCK", 8)
+        return evaluate(models, suite, data, folder, options=RunOptions(keep_logits=True, batch_size=4))
 
 
 @pytest.mark.parametrize("device", ["cpu", CUDA])
@@ -88,7 +90,7 @@ def test_answers_are_those_of_threads(
 ) -> None:
     data = data.first(12) if suite is FILMS else data
     models = [network("cpu"), as_model(brightness, classes=5, version="1")]
-    evaluate(models, suite, data, tmp_path / "threads", keep_logits=True, batch_size=4)
+    evaluate(models, suite, data, tmp_path / "threads", options=RunOptions(keep_logits=True, batch_size=4))
     found = on(device, data, tmp_path / "device", monkeypatch, suite)
     assert not found.notes
     stores = FileStore(tmp_path / "threads"), FileStore(tmp_path / "device")
@@ -159,32 +161,34 @@ def test_a_model_that_takes_too_much_memory_is_an_error(
     plain = network("cpu")
     assert isinstance(plain, Network)
     model = replace(plain, on_device=full)
-    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
+    monkeypatch.setattr(runner, "choose_backend", lambda _models, source, _jobs: DeviceBackend(source, "cpu"))
     with pytest.raises(DeviceError, match=r"ran out of memory: toy on \d+ images; give a smaller batch size"):
         evaluate([model], SUITE, data, tmp_path)
 
 
 def test_the_device_of_a_model_is_taken_if_it_is_a_gpu(data: Dataset) -> None:
-    setup = Setup(data, 3, (), "cifar", 0)
-    assert isinstance(choose_backend([network("cpu")], setup, 2), Threads)
-    assert Threads(setup, 2).used(SUITE.conditions("toys")[1]) == "cpu"
+    source = ImageSource(data, 3, (), "cifar", 0)
+    assert isinstance(choose_backend([network("cpu")], source, 2), CpuBackend)
+    assert CpuBackend(source, 2).used(SUITE.conditions("toys")[1]) == "cpu"
     if torch.cuda.is_available():
-        backend = choose_backend([network("cuda")], setup, 2)
+        backend = choose_backend([network("cuda")], source, 2)
         assert backend.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")
-        assert Device(setup, "cuda")._stream is Device(setup, "cuda")._stream  # with the memory it has
+        assert (
+            DeviceBackend(source, "cuda")._stream is DeviceBackend(source, "cuda")._stream
+        )  # with the memory it has
 
 
 def test_the_model_begins_with_the_first_batch(data: Dataset) -> None:
-    setup = Setup(data, 1, (), "cifar", 0)
-    parts = [UnitPart(condition, (0, 1), ((0, 0),)) for condition in SUITE.conditions("toys")]
+    source = ImageSource(data, 1, (), "cifar", 0)
+    parts = [TaskPart(condition, (0, 1), ((0, 0),)) for condition in SUITE.conditions("toys")]
     made = []
 
-    def films() -> Iterator[Film]:
+    def groups() -> Iterator[BatchGroup]:
         for part in parts:
             made.append(part)
-            yield (Batch(part, block, Group((0,), block.image(0).shape, True)),)
+            yield (Batch(part, block, (0,), block.image(0).shape, True),)
 
     with ThreadPoolExecutor(1) as pool:
-        block = Block(setup, (0, 1), pool)
-        begun = [len(made) for _ in Device(setup, "cpu").shown(pool, films())]
+        block = ImageBlock(source, (0, 1), pool)
+        begun = [len(made) for _ in DeviceBackend(source, "cpu").corrupted(pool, groups())]
     assert begun == [1, 4, 5, 5, 5]  # later, it is two batches behind

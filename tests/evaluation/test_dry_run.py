@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from beaufort.cli import app
 from beaufort.data import Dataset, from_arrays
-from beaufort.evaluation import LazyModel, cost, evaluate, plan
+from beaufort.evaluation import LazyModel, plan
 from beaufort.models import ModelSpec, Preprocessing, adapters
 from beaufort.models.load import Adapter
+from beaufort.results import evaluate
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import shifts
 from beaufort.testing._contracts import picture
@@ -92,14 +93,14 @@ def test_shifts_look_at_one_model_after_the_other(tmp_path: Path) -> None:
     models = [LazyModel(f"counted:{name}") for name in "ab"]
     planned = plan(models, [Condition.parse("toys/patient@1")], dataset(), tmp_path)
     assert not LOADED
-    assert cost(planned) > 0
+    assert planned.estimate_seconds() > 0
     assert [name for name, _ in LOADS] == ["a", "b"] * 3
     assert max(alive for _, alive in LOADS) == 1
 
 
 def test_a_single_model_is_loaded_once(tmp_path: Path) -> None:
     planned = plan([LazyModel("counted:a")], ["contrast"], dataset(), tmp_path)
-    assert cost(planned) > 0
+    assert planned.estimate_seconds() > 0
     assert LOADS == [("a", 1)]
 
 
@@ -114,5 +115,5 @@ def test_with_processes_this_one_plans_with_one_model_in_memory(tmp_path: Path) 
     asked = [f"counted:{name}" for name in "ab"], ["contrast"], dataset(), tmp_path
     evaluate(*asked)
     LOADS.clear()
-    assert all(result.reused for result in evaluate(*asked, processes=1).results)
+    assert all(result.reused for result in evaluate(*asked, engine="processes:1").results)
     assert LOADS == [("a", 1), ("b", 1)]

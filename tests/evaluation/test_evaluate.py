@@ -20,9 +20,10 @@ import pytest
 
 from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.data import Dataset, from_arrays, load_dataset
-from beaufort.evaluation import Progress, cost, evaluate, plan
+from beaufort.evaluation import Progress, RunOptions, plan
 from beaufort.evaluation.planning import Plan
 from beaufort.models import Model, as_model, with_filter
+from beaufort.results import evaluate, plan_run
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
@@ -74,7 +75,7 @@ def test_a_baseline_that_nobody_knows_is_refused_before_anything_is_shown(tmp_pa
     said = (
         r"small@1 must be .* or published \(alexnet, alexnet-paper, conv1\), got 'alexnett'; evaluate a model"
     )
-    for act in (evaluate, plan):
+    for act in (evaluate, plan_run):
         with pytest.raises(UnknownNameError, match=said):
             act([toy(calls=calls)], suite("alexnett"), dataset(), tmp_path)
     with pytest.raises(BeaufortError, match="'alexnet' has no error under stripe"):
@@ -91,7 +92,7 @@ def test_a_baseline_that_nobody_knows_is_refused_before_anything_is_shown(tmp_pa
 
 def test_answers_are_the_models(tmp_path: Path) -> None:
     data = dataset()
-    evaluation = evaluate([toy()], SUITE, data, tmp_path, batch_size=8, keep_logits=True)
+    evaluation = evaluate([toy()], SUITE, data, tmp_path, options=RunOptions(batch_size=8, keep_logits=True))
     assert [result.condition for result in evaluation.results] == [
         "toys",
         "toys/fog@1",
@@ -113,9 +114,9 @@ def test_answers_are_the_models(tmp_path: Path) -> None:
 
 def test_nothing_is_run_twice(tmp_path: Path) -> None:
     calls: list[int] = []
-    first = evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, first=25)
+    first = evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, options=RunOptions(first=25))
     assert sum(calls) == 5 * 25
-    again = evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, first=25)
+    again = evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, options=RunOptions(first=25))
     assert sum(calls) == 5 * 25
     assert all(result.reused for result in again.results)
     assert [r.correct for r in again.results] == [r.correct for r in first.results]
@@ -195,11 +196,11 @@ def test_mistakes(tmp_path: Path) -> None:
 
 def test_plan_and_cost(tmp_path: Path) -> None:
     planned = plan([toy()], SUITE, dataset(), tmp_path)
-    assert (len(planned.works), planned.images, planned.reused) == (5, 200, 0)
-    assert cost(planned) > 0
+    assert (len(planned.cells), planned.images, planned.reused) == (5, 200, 0)
+    assert planned.estimate_seconds() > 0
     evaluate([toy()], SUITE, dataset(), tmp_path)
     planned = plan([toy()], SUITE, dataset(), tmp_path)
-    assert (planned.images, planned.reused, cost(planned)) == (0, 5, 0)
+    assert (planned.images, planned.reused, planned.estimate_seconds()) == (0, 5, 0)
 
 
 def test_a_list_of_conditions(tmp_path: Path) -> None:
@@ -288,11 +289,11 @@ def test_progress_adds_up_the_plan_once(tmp_path: Path, monkeypatch: pytest.Monk
     told: list[Progress] = []
 
     def images(planned: Plan) -> int:
-        sums.append(sum(work.images for work in planned.works))
+        sums.append(sum(work.images for work in planned.cells))
         return sums[-1]
 
     monkeypatch.setattr(Plan, "images", property(images))
-    evaluate([toy()], SUITE, dataset(), tmp_path, batch_size=2, progress=told.append)
+    evaluate([toy()], SUITE, dataset(), tmp_path, options=RunOptions(batch_size=2), progress=told.append)
     assert {progress.total for progress in told} == set(sums)
     assert len(sums) < 10 < len(told)
 
@@ -308,7 +309,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        evaluate([toy()], SUITE, dataset(), tmp_path, batch_size=16, progress=stop)
+        evaluate([toy()], SUITE, dataset(), tmp_path, options=RunOptions(batch_size=16), progress=stop)
     store = FileStore(tmp_path)
     assert len(store.pieces()) == 2
     assert not store.verify()
@@ -317,11 +318,12 @@ def test_ctrl_c(tmp_path: Path) -> None:
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from beaufort.evaluation import evaluate, schedule
-schedule.BLOCK = 16
+from beaufort.evaluation import RunOptions, tasks
+from beaufort.results import evaluate
+tasks.BLOCK = 16
 import test_evaluate as t
 models = ["python:test_evaluate:first_toy", "python:test_evaluate:other_toy"]
-evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], batch_size=8)
+evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], options=RunOptions(batch_size=8))
 """
 
 
@@ -335,7 +337,13 @@ def test_two_processes_fill_one_store(tmp_path: Path) -> None:
         assert child.returncode == 0, error.decode()
     store = FileStore(tmp_path / "both")
     assert not store.verify()
-    evaluate([toy(), toy("other", "2", 0.5)], SUITE, dataset(160), tmp_path / "one", batch_size=8)
+    evaluate(
+        [toy(), toy("other", "2", 0.5)],
+        SUITE,
+        dataset(160),
+        tmp_path / "one",
+        options=RunOptions(batch_size=8),
+    )
     assert rows(store) == rows(FileStore(tmp_path / "one"))
 
 
@@ -347,15 +355,17 @@ def names(folder: Path) -> set[str]:
 PARENT = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
-from beaufort.evaluation import evaluate, run, schedule
+from beaufort.evaluation import RunOptions, tasks
+from beaufort.results import evaluate
 import pyarrow.parquet
 import test_evaluate as t
-schedule.BLOCK = 16
+tasks.BLOCK = 16
 models = ["python:test_evaluate:first_toy", "python:test_evaluate:other_toy"]
 for line in sys.stdin:
     store, processes = json.loads(line)
     if not (child := os.fork()):
-        evaluate(models, t.SUITE, t.dataset(160), store, batch_size=8, processes=processes or None)
+        evaluate(models, t.SUITE, t.dataset(160), store, options=RunOptions(batch_size=8),
+            engine=f"processes:{processes}" if processes else "local")
         os._exit(0)
     print(child, flush=True)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
@@ -457,7 +467,7 @@ def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
     ]
     found = evaluate(models, SUITE, dataset(), tmp_path)
     (note,) = found.notes
-    assert note.startswith("the answers of softmax look like probabilities")
+    assert note.startswith("the outputs of softmax look like probabilities")
     assert "accuracies right" in note
     by_name = {(result.model, result.condition): result.correct for result in found.results}
     assert by_name["softmax", "toys"] == by_name["toy", "toys"]
@@ -476,7 +486,7 @@ def test_probabilities_of_views_are_told(tmp_path: Path) -> None:
     for front in ("ten-crop:side=36", "stretch"):
         found = evaluate([with_filter(shares, front), with_filter(logits, front)], SUITE, dataset(), tmp_path)
         (note,) = found.notes
-        assert note.startswith("the answers of softmax+")
+        assert note.startswith("the outputs of softmax+")
         assert ("accuracies right" in note) == (front == "stretch")
 
 

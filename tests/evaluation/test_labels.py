@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from beaufort.cli._app import app
 from beaufort.data import Dataset, from_arrays, load_dataset
 from beaufort.data.labels import LabelError, LabelSets, class_ids, class_names
-from beaufort.evaluation import evaluate, plan
+from beaufort.evaluation import RunOptions, plan
 from beaufort.models import Model, as_model
 from beaufort.report import to_text
-from beaufort.results import ResultsError, join_results, open_results, score
+from beaufort.results import ResultsError, evaluate, join_results, open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import Suite, get_suite
 
@@ -77,11 +77,11 @@ def test_conventions_are_two_results_of_one_store(tmp_path: Path) -> None:
     model = thousand(shift=1, calls=calls)
     store = tmp_path / "store"
     restricted = evaluate([model], SUITE, data, store)
-    every = evaluate([model], SUITE, data, store, convention="all")
+    every = evaluate([model], SUITE, data, store, options=RunOptions(convention="all"))
     assert (restricted.results[0].accuracy, every.results[0].accuracy) == (1, 0)
     assert restricted.results[0].fingerprint != every.results[0].fingerprint
     done = sum(calls)
-    again = evaluate([model], SUITE, data, store, convention="restricted")
+    again = evaluate([model], SUITE, data, store, options=RunOptions(convention="restricted"))
     assert (sum(calls), again.results[0].accuracy) == (done, 1)
     for convention, accuracy in (("all", 0), ("restricted", 1)):
         scores = score(open_results(store, convention=convention))
@@ -97,7 +97,7 @@ def test_conventions_are_two_results_of_one_store(tmp_path: Path) -> None:
 def test_a_stored_run_is_scored_again_without_the_model(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS)
     store = tmp_path / "store"
-    evaluate([thousand(shift=1)], SUITE, data, store, keep_logits=True)
+    evaluate([thousand(shift=1)], SUITE, data, store, options=RunOptions(keep_logits=True))
     grouping: dict[str, list[int | str]] = {IDS[0]: ["tench", 500], IDS[1]: [207], IDS[2]: [985]}
     fresh = evaluate([thousand(shift=1)], SUITE, data, tmp_path / "fresh", labels=grouping)
     ways: list[tuple[dict[str, Any], float]] = [({"convention": "all"}, 0.0), ({"labels": grouping}, 1 / 3)]
@@ -129,8 +129,8 @@ def test_sets_of_labels(tmp_path: Path) -> None:
     data = from_arrays("photos", images, np.array([0, 0, 0, 0]))
     sets = LabelSets("real", ((0, 5), (3, 207), (3,), ()))
     model = thousand(shift=-1)
-    plain = evaluate([model], SUITE, data, tmp_path / "plain", keep_logits=True)
-    found = evaluate([model], SUITE, data, tmp_path / "store", truths=sets)
+    plain = evaluate([model], SUITE, data, tmp_path / "plain", options=RunOptions(keep_logits=True))
+    found = evaluate([model], SUITE, data, tmp_path / "store", options=RunOptions(label_sets=sets))
     assert "labels" not in FileStore(tmp_path / "plain").cells()[plain.results[0].fingerprint].data
     first = found.results[0]
     assert (first.images, first.correct, first.unlabeled, first.unread) == (3, 2, 1, 0)
@@ -148,7 +148,7 @@ def test_sets_of_labels(tmp_path: Path) -> None:
 def test_numbers_given_by_a_user_are_outputs_and_change_no_fingerprint(tmp_path: Path) -> None:
     images = np.zeros((6, 32, 32, 3), np.uint8)
     data = from_arrays("photos", images, np.array([0, 1, 2, 0, 1, 2]))
-    (work, *_) = plan([thousand()], SUITE, data, tmp_path).works
+    (work, *_) = plan([thousand()], SUITE, data, tmp_path).cells
     assert work.space.identity
     assert set(work.cell.data) == {"name", "digest"}
 
@@ -173,7 +173,7 @@ def test_stores_that_are_scored_alike_are_compared(tmp_path: Path) -> None:
     few = as_model(three, name="few", classes=3, version="1")
     evaluate([few], SUITE, data, tmp_path / "few")
     evaluate([thousand()], SUITE, data, tmp_path / "restricted")
-    evaluate([thousand()], SUITE, data, tmp_path / "all", convention="all")
+    evaluate([thousand()], SUITE, data, tmp_path / "all", options=RunOptions(convention="all"))
     opened = {name: open_results(tmp_path / name) for name in ("few", "restricted", "all")}
     assert join_results([opened["few"], opened["restricted"]]).models == ("few", "thousand")
     for first in ("few", "restricted"):
@@ -208,7 +208,7 @@ def test_a_limit_takes_classes_in_turns(tmp_path: Path) -> None:
     )
     assert np.bincount(rows["label"].to_numpy()).tolist() == [2, 2, 2]
     assert open_results(tmp_path / "store").setting.order == "spread 0"
-    first = evaluate([thousand()], SUITE, data, tmp_path / "store", first=6)
+    first = evaluate([thousand()], SUITE, data, tmp_path / "store", options=RunOptions(first=6))
     assert not any("in turns" in note for note in first.notes)
     assert first.results[0].fingerprint != found.results[0].fingerprint
     more = evaluate([thousand()], SUITE, data, tmp_path / "store", limit=9)
@@ -250,7 +250,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     command = ["run", "--model", "python:label_nets:thousand", "--suite", "mine.yaml", "--data"]
-    ran = CliRunner().invoke(app, [*command, "photos", "--keep-logits"])
+    ran = CliRunner().invoke(app, [*command, "photos", "--config", "keep_logits=true"])
     assert ran.exit_code == 0, ran.output
     assert "thousand: 3 classes, from 3 of 1,000 outputs; only these compete" in ran.output
     refused = CliRunner().invoke(app, [*command, "pets"])
@@ -270,15 +270,15 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_last_run_says_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One model on one data set, scored in three ways in one store."""
     data = photos(tmp_path / "photos", IDS)
-    ways: list[tuple[dict[str, str], str]] = [
+    ways: list[tuple[dict[str, Any], str]] = [
         ({"labels": "identity"}, ""),
         ({}, "restricted"),
-        ({"convention": "all"}, "all"),
+        ({"options": RunOptions(convention="all")}, "all"),
     ]
     for minute, (options, word) in enumerate([*ways, *ways]):
         time = f"2026-01-01T00:{minute:02}:00"
-        monkeypatch.setattr("beaufort.evaluation.run.provenance", lambda time=time: {"time": time})
-        found = evaluate([thousand(shift=1)], SUITE, data, tmp_path / "store", **options)  # type: ignore[arg-type]
+        monkeypatch.setattr("beaufort.evaluation.execution.provenance", lambda time=time: {"time": time})
+        found = evaluate([thousand(shift=1)], SUITE, data, tmp_path / "store", **options)
         results = open_results(tmp_path / "store")
         assert results.setting.scored.convention == word
         assert results.models == ("thousand",)
@@ -292,14 +292,16 @@ def test_probabilities_are_noticed_in_any_space(tmp_path: Path) -> None:
 
     model = as_model(shares, name="shares", classes=1000, version="1")
     found = evaluate([model], SUITE, photos(tmp_path / "photos", IDS), tmp_path / "store")
-    assert "the answers of shares look like probabilities" in " ".join(found.notes)
+    assert "the outputs of shares look like probabilities" in " ".join(found.notes)
 
 
 def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", ["fish", "hen", "dog"])
     (tmp_path / "photos" / "dog" / "0.png").write_bytes(b"no picture")
     grouping = {"dog": [0], "fish": [207], "hen": []}
-    found = evaluate([thousand()], SUITE, data, tmp_path / "store", labels=grouping, keep_logits=True)
+    found = evaluate(
+        [thousand()], SUITE, data, tmp_path / "store", labels=grouping, options=RunOptions(keep_logits=True)
+    )
     assert (found.results[0].images, found.results[0].unread) == (11, 1)
     anew = open_results(tmp_path / "store", convention="all").predictions("thousand")
     stored = open_results(tmp_path / "store").predictions("thousand")

@@ -72,7 +72,7 @@ def test_a_notebook_shows_the_headline_and_no_markup_of_names() -> None:
         assert f"{one.headline:.1%}".replace(" %", "\u00a0%") in shown
     bare = evaluate([model()], SUITE.conditions("colors")[:1], data())
     assert "<td>colors</td>" in bare._repr_html_()
-    with pytest.raises(OptionError, match="scores need a suite"):
+    with pytest.raises(OptionError, match="scores require a suite"):
         bare.scores()
 
 

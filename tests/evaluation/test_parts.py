@@ -19,6 +19,7 @@ from PIL import Image
 from beaufort import corrupt, evaluate
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data import from_arrays, prepare
+from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
 from beaufort.results import gate, open_parts, open_results, score, shift_scores
@@ -266,7 +267,7 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
         text = Path("text").read_text(encoding="utf-8")
         assert "drawings: " in text
         assert "worst group" in text
-    with pytest.raises(OptionError, match="two-worlds@1 has parts, got labels beside it"):
+    with pytest.raises(OptionError, match="labels requires a suite of one dataset; two-worlds@1"):
         evaluate(["python:nets:one"], "one.yaml", "drawings", labels="identity")
 
 
@@ -280,7 +281,7 @@ def test_one_class_alone_says_nothing(tmp_path: Path) -> None:
     assert [one.accuracy for one in alone.results] == [1]
     assert any(note.startswith(said) for note in alone.scores().notes)
     assert said in to_text_of_several([score(open_results(tmp_path / "alone"))], "md")
-    everything = evaluate([three], suite, data, labels={"red": [1]}, convention="all")
+    everything = evaluate([three], suite, data, labels={"red": [1]}, options=RunOptions(convention="all"))
     assert not any("One class alone" in note for note in everything.scores().notes)
 
 
@@ -288,7 +289,7 @@ def test_one_class_alone_says_nothing(tmp_path: Path) -> None:
 def test_two_processes_do_the_same() -> None:
     suite = parse_suite(SUITE)
     alone = evaluate(["python:nets:one"], suite, DATA, "alone")
-    shared = evaluate(["python:nets:one"], suite, DATA, "shared", processes=2)
+    shared = evaluate(["python:nets:one"], suite, DATA, "shared", engine="processes:2")
     assert [replace(one, reused=False) for one in alone.results] == list(shared.results)
 
 
@@ -307,16 +308,16 @@ def test_a_part_is_called_as_the_suite_calls_it() -> None:
 @pytest.mark.usefixtures("folder")
 def test_mistakes_in_data_by_name() -> None:
     suite = parse_suite(SUITE)
-    with pytest.raises(OptionError, match=r"has 3 data sets, toys, animals, drawings; give each by its name"):
+    with pytest.raises(OptionError, match=r"has 3 datasets, toys, animals, drawings"):
         evaluate(["python:nets:one"], suite, "toys", "kept")
-    with pytest.raises(OptionError, match=r"'toy' is not a data set of two-worlds@1"):
+    with pytest.raises(OptionError, match=r"'toy' is not a dataset of two-worlds@1"):
         evaluate(["python:nets:one"], suite, {"toy": "toys"}, "kept")
     with pytest.raises(OptionError, match=r"needs data for animals, drawings; give it as animals=PATH"):
         evaluate(["python:nets:one"], suite, {"toys": "toys"}, "kept")
     with pytest.raises(OptionError, match="labels must be said in the suite"):
         evaluate(["python:nets:one"], suite, DATA, "kept", labels="identity")
     with pytest.raises(OptionError, match="precision must be asked for on one data set"):
-        evaluate(["python:nets:one"], suite, DATA, "kept", precision=0.1)
+        evaluate(["python:nets:one"], suite, DATA, "kept", options=RunOptions(precision=0.1))
 
 
 # Published files
@@ -349,7 +350,7 @@ def test_published_cifar10_c_in_one_command(tmp_path: Path) -> None:
     expected = (fog.argmax(axis=1) == np.arange(20) % 10).mean()
     by_name = {result.condition: result.accuracy for result in found.results}
     assert by_name["CIFAR-10-C/fog@3"] == expected  # the pixels on the disk, and no fog on top
-    assert len(found.answers) == 1
+    assert len(found.predictions) == 1
     scores = score(open_results(tmp_path / "kept"))
     assert scores.suite.name == found.scores(calibration=False).suite.name == "cifar10-c"
     assert scores.models[0].clean is None
@@ -364,12 +365,14 @@ def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
     names = get_suite("cifar10-c")
     clean = from_arrays("cifar10-test", images, labels=np.arange(20) % 10)
     clean = replace(clean, ids=[f"test/{i}" for i in range(20)])
-    found = evaluate([mean_net()], names, f"cifar10-c:{root}", tmp_path / "kept", clean=clean)
+    found = evaluate(
+        [mean_net()], names, f"cifar10-c:{root}", tmp_path / "kept", options=RunOptions(clean=clean)
+    )
     assert found.results[0].condition == "CIFAR-10-C"
     assert score(open_results(tmp_path / "kept"), calibration=False).models[0].clean is not None
     other = replace(clean, labels=(np.arange(20) + 1) % 10)
     with pytest.raises(ImageFileError, match=r"must have the same images and labels as clean"):
-        evaluate([mean_net()], names, f"cifar10-c:{root}", tmp_path / "kept", clean=other)
+        evaluate([mean_net()], names, f"cifar10-c:{root}", tmp_path / "kept", options=RunOptions(clean=other))
 
 
 def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
@@ -380,7 +383,7 @@ def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}#fog@3", tmp_path / "kept")
     plain = from_arrays("a", np.zeros((2, 32, 32, 3), np.uint8), labels=np.zeros(2, int))
     with pytest.raises(OptionError, match="clean is for stored pictures"):
-        evaluate([mean_net()], "cifar10-c", plain, tmp_path / "kept", clean=plain)
+        evaluate([mean_net()], "cifar10-c", plain, tmp_path / "kept", options=RunOptions(clean=plain))
 
 
 def test_published_imagenet_c_with_and_without_groups(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from beaufort._core.errors import OptionError
 from beaufort.data import Dataset, from_arrays
-from beaufort.evaluation import evaluate
+from beaufort.evaluation import RunOptions
 from beaufort.models import Model, as_model
-from beaufort.results import open_results, score
+from beaufort.results import evaluate, open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 
@@ -48,7 +48,7 @@ def quarters(calls: list[int] | None = None) -> Model:
 
 
 def test_it_stops_when_it_is_precise_enough(tmp_path: Path) -> None:
-    evaluation = evaluate([quarters()], SUITE, dataset(), tmp_path, precision=2.5)
+    evaluation = evaluate([quarters()], SUITE, dataset(), tmp_path, options=RunOptions(precision=2.5))
     stop = evaluation.stop
     assert stop is not None
     assert stop.met
@@ -65,7 +65,7 @@ def test_it_stops_when_it_is_precise_enough(tmp_path: Path) -> None:
 
 
 def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -> None:
-    evaluate([quarters()], SUITE, dataset(), tmp_path, precision=3)
+    evaluate([quarters()], SUITE, dataset(), tmp_path, options=RunOptions(precision=3))
     answers = open_results(FileStore(tmp_path)).predictions("quarters")
     known = dict(zip(dataset().ids, dataset().labels.tolist(), strict=True))
     assert all(
@@ -76,7 +76,7 @@ def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -
 
 
 def test_an_answer_is_the_same_as_in_a_whole_run(tmp_path: Path) -> None:
-    evaluate([quarters()], SUITE, dataset(), tmp_path / "some", precision=5)
+    evaluate([quarters()], SUITE, dataset(), tmp_path / "some", options=RunOptions(precision=5))
     evaluate([quarters()], SUITE, dataset(), tmp_path / "all")
     some = open_results(FileStore(tmp_path / "some")).predictions("quarters")
     whole = open_results(FileStore(tmp_path / "all")).predictions("quarters")
@@ -87,24 +87,30 @@ def test_an_answer_is_the_same_as_in_a_whole_run(tmp_path: Path) -> None:
 
 def test_it_takes_up_where_it_stopped(tmp_path: Path) -> None:
     calls: list[int] = []
-    first = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=3)
-    again = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=3)
+    first = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=3))
+    again = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=3))
     assert first.stop == again.stop
     assert first.stop is not None
     assert sum(calls) == 3 * first.stop.images
-    more = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=2)
+    more = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=2))
     assert more.stop is not None
     assert more.stop.images > first.stop.images
     assert sum(calls) == 3 * more.stop.images
-    assert evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=2).stop == more.stop
-    assert evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=3).stop == first.stop
-    last = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=3)
+    assert (
+        evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=2)).stop
+        == more.stop
+    )
+    assert (
+        evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=3)).stop
+        == first.stop
+    )
+    last = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=3))
     assert {(result.images, result.reused) for result in last.results} == {(first.stop.images, True)}
     assert sum(calls) == 3 * more.stop.images
 
 
 def test_images_may_run_out(tmp_path: Path) -> None:
-    stop = evaluate([quarters()], SUITE, dataset(600), tmp_path, precision=0.1).stop
+    stop = evaluate([quarters()], SUITE, dataset(600), tmp_path, options=RunOptions(precision=0.1)).stop
     assert stop is not None
     assert not stop.met
     assert stop.images == stop.of == 600
@@ -112,13 +118,15 @@ def test_images_may_run_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("precision", [0, -1, 0.01, float("nan")])
 def test_a_precision_that_cannot_be(tmp_path: Path, precision: float) -> None:
-    with pytest.raises(OptionError, match=r"precision must be at least 0\.05 points, got"):
-        evaluate([quarters()], SUITE, dataset(600), tmp_path, precision=precision)
+    with pytest.raises(OptionError, match=r"precision must be at least 0\.05 .*got"):
+        evaluate([quarters()], SUITE, dataset(600), tmp_path, options=RunOptions(precision=precision))
 
 
 def test_conditions_alone_have_no_headline(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="needs a suite"):
-        evaluate([quarters()], SUITE.conditions("dots"), dataset(600), tmp_path, precision=2)
+    with pytest.raises(OptionError, match="requires a suite"):
+        evaluate(
+            [quarters()], SUITE.conditions("dots"), dataset(600), tmp_path, options=RunOptions(precision=2)
+        )
 
 
 def test_a_shuffled_data_set_is_the_same_data() -> None:

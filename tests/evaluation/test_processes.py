@@ -17,10 +17,11 @@ from PIL import Image
 
 from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
 from beaufort.data import Dataset, from_arrays, load_dataset
-from beaufort.evaluation import LazyModel, Progress, WorkerError, evaluate, plan, schedule
-from beaufort.evaluation.engines import Processes
-from beaufort.evaluation.work import Job
+from beaufort.evaluation import LazyModel, ProcessOptions, Progress, RunOptions, WorkerError, plan, tasks
+from beaufort.evaluation.engines import ProcessEngine
+from beaufort.evaluation.runner import TaskRunner
 from beaufort.models import Model, ModelError, as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 from beaufort.testing._contracts import picture
@@ -35,7 +36,7 @@ SUITE = Suite(
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers find the models of this file."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.setattr(schedule, "BLOCK", 16)
+    monkeypatch.setattr(tasks, "BLOCK", 16)
 
 
 def dataset(count: int = 40) -> Dataset:
@@ -92,35 +93,41 @@ def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
 def test_the_rows_of_one_process(tmp_path: Path) -> None:
     seen: list[Progress] = []
     models = ["python:test_processes:model", "demo:digits"]
-    one = evaluate(models, SUITE, dataset(), tmp_path / "one", batch_size=8)
+    one = evaluate(models, SUITE, dataset(), tmp_path / "one", options=RunOptions(batch_size=8))
     two = evaluate(
-        models, SUITE, dataset(), tmp_path / "two", batch_size=8, processes=2, progress=seen.append
+        models,
+        SUITE,
+        dataset(),
+        tmp_path / "two",
+        engine="processes:2",
+        options=RunOptions(batch_size=8),
+        progress=seen.append,
     )
     assert one.results == two.results
     assert rows(FileStore(tmp_path / "one")) == rows(FileStore(tmp_path / "two"))
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     assert seen[-1].done == seen[-1].total == 2 * 5 * 40
-    again = evaluate(models, SUITE, dataset(), tmp_path / "two", processes=2)
+    again = evaluate(models, SUITE, dataset(), tmp_path / "two", engine="processes:2")
     assert all(result.reused for result in again.results)
     assert not active_children()
 
 
 def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
-    found = evaluate([model()], SUITE, dataset(), "memory://processes", processes=1)
+    found = evaluate([model()], SUITE, dataset(), "memory://processes", engine="processes:1")
     assert all(result.images == 40 for result in found.results)
 
 
 def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"must be given as text.*held cannot"):
-        evaluate([held()], SUITE, dataset(), tmp_path, processes=2)
+        evaluate([held()], SUITE, dataset(), tmp_path, engine="processes:2")
     for wrong in (0, 1.5, True):  # a count that is none is one error, whatever it counts
         with pytest.raises(OptionError, match=f"processes must be a positive integer, got {wrong}"):
-            evaluate([model()], SUITE, dataset(), tmp_path, processes=wrong)  # type: ignore[arg-type]
+            evaluate([model()], SUITE, dataset(), tmp_path, engine=ProcessOptions(wrong))  # type: ignore[arg-type]
 
 
 def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="broken must return logits"):
-        evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, processes=2)
+        evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, engine="processes:2")
     for i in range(20):
         file = tmp_path / "data" / f"class{i % 5}" / f"{i:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -130,9 +137,13 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     models = ["python:test_processes:model"]
     with pytest.raises(ImageFileError):
         evaluate(
-            models, SUITE, load_dataset(str(tmp_path / "data"), strict=True), tmp_path / "a", processes=2
+            models,
+            SUITE,
+            load_dataset(str(tmp_path / "data"), strict=True),
+            tmp_path / "a",
+            engine="processes:2",
         )
-    found = evaluate(models, SUITE, str(tmp_path / "data"), tmp_path / "b", processes=2)
+    found = evaluate(models, SUITE, str(tmp_path / "data"), tmp_path / "b", engine="processes:2")
     assert [problem.id for problem in found.problems] == ["class1/06.png"]
     assert all((result.images, result.unread) == (19, 1) for result in found.results)
     assert not active_children()
@@ -140,7 +151,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="ended by the signal SIGKILL before its work was done"):
-        evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, processes=2)
+        evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, engine="processes:2")
     assert not active_children()
 
 
@@ -156,27 +167,37 @@ def test_a_worker_that_is_killed(tmp_path: Path, hold: Path) -> None:
 
     models = ["python:test_processes:held"]
     with pytest.raises(WorkerError, match="SIGKILL"):
-        evaluate(models, SUITE, dataset(), tmp_path / "a", batch_size=8, processes=2, progress=kill)
+        evaluate(
+            models,
+            SUITE,
+            dataset(),
+            tmp_path / "a",
+            engine="processes:2",
+            options=RunOptions(batch_size=8),
+            progress=kill,
+        )
     assert not active_children()
     store = FileStore(tmp_path / "a")
     assert store.pieces()
     assert not store.verify()
     hold.unlink()
-    evaluate(models, SUITE, dataset(), tmp_path / "a", batch_size=8, processes=2)
-    evaluate(models, SUITE, dataset(), tmp_path / "b", batch_size=8)
+    evaluate(models, SUITE, dataset(), tmp_path / "a", engine="processes:2", options=RunOptions(batch_size=8))
+    evaluate(models, SUITE, dataset(), tmp_path / "b", options=RunOptions(batch_size=8))
     assert rows(store) == rows(FileStore(tmp_path / "b"))
 
 
 INTERRUPTED = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from beaufort.evaluation import evaluate, schedule
-schedule.BLOCK = 16
+from beaufort.evaluation import RunOptions, tasks
+from beaufort.results import evaluate
+tasks.BLOCK = 16
 import test_processes as t
 def seen(progress):
     print("answer", flush=True)
 models = ["python:test_processes:held"]
-evaluate(models, t.SUITE, t.dataset(), sys.argv[2], batch_size=8, processes=2, progress=seen)
+options = RunOptions(batch_size=8)
+evaluate(models, t.SUITE, t.dataset(), sys.argv[2], engine="processes:2", options=options, progress=seen)
 """
 
 
@@ -208,8 +229,8 @@ def test_ctrl_c_is_clean(tmp_path: Path, hold: Path) -> None:
 
 def test_an_interrupt_never_reaches_a_worker() -> None:
     """Not even while it starts, when it would end with a traceback of its own."""
-    plan_of_nothing = Job((), (), (), (), 1, None, keep_logits=False)
-    with Processes(plan_of_nothing, 2):
+    plan_of_nothing = TaskRunner((), (), (), (), 1, None, keep_logits=False)
+    with ProcessEngine(plan_of_nothing, 2):
         for worker in active_children():
             status = dict(
                 line.split(":\t", 1) for line in Path(f"/proc/{worker.pid}/status").read_text().splitlines()
@@ -230,7 +251,9 @@ def _lives(group: int) -> bool:
 def test_libraries_use_one_thread_in_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS")  # which is one in all tests
     before = os.environ.get("NUMBA_NUM_THREADS")
-    found = evaluate([LazyModel("python:test_processes:threads")], SUITE, dataset(), tmp_path, processes=1)
+    found = evaluate(
+        [LazyModel("python:test_processes:threads")], SUITE, dataset(), tmp_path, engine="processes:1"
+    )
     assert len(found.results) == 5
     assert os.environ.get("NUMBA_NUM_THREADS") == before
 
@@ -266,5 +289,5 @@ def never() -> Model:
 
 def test_threads_of_the_parent_end() -> None:
     before = threading.active_count()
-    evaluate([model()], SUITE, dataset(), "memory://ends", processes=1)
+    evaluate([model()], SUITE, dataset(), "memory://ends", engine="processes:1")
     assert threading.active_count() <= before

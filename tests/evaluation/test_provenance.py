@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from beaufort.data import from_arrays
-from beaufort.evaluation import evaluate
-from beaufort.evaluation._commit import checked_out
-from beaufort.evaluation.provenance import provenance
+from beaufort.evaluation.provenance import checked_out, provenance
 from beaufort.models import as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import beaufort
 from beaufort._core.errors import OptionError
 from beaufort.cli._app import app
-from beaufort.evaluation import RayOptions, dispatch, evaluate, ray_engine, schedule
+from beaufort.evaluation import RayOptions, RunOptions, ray_engine, task_queue, tasks
+from beaufort.results import evaluate
 from beaufort.store import FileStore, Kind
 from tests.evaluation import cluster_models
 from tests.evaluation.test_evaluate import SUITE, rows
@@ -75,21 +76,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "severities: [1, 4]}"
     )
     (tmp_path / "small_blocks.py").write_text(
-        f"from beaufort.evaluation import schedule\nschedule.BLOCK = {BLOCK}\n"
+        f"from beaufort.evaluation import tasks\ntasks.BLOCK = {BLOCK}\n"
     )
     return tmp_path
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "BLOCK", BLOCK)
+    monkeypatch.setattr(tasks, "BLOCK", BLOCK)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The rows of a local run."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    evaluate(MODELS, SUITE, cluster_models.dataset(), folder, batch_size=8)
+    evaluate(MODELS, SUITE, cluster_models.dataset(), folder, options=RunOptions(batch_size=8))
     return rows(FileStore(folder))
 
 
@@ -103,16 +104,16 @@ def test_the_store_is_that_of_a_local_run(
 ) -> None:
     """With one worker, or as many as leave one of the four processors free; two are killed below."""
     hired = []
-    hire = ray_engine.Ray._hire
+    hire = ray_engine.RayEngine._hire
 
-    def counted(engine: ray_engine.Ray) -> None:
+    def counted(engine: ray_engine.RayEngine) -> None:
         hired.append(engine)
         hire(engine)
 
-    monkeypatch.setattr(ray_engine.Ray, "_hire", counted)
+    monkeypatch.setattr(ray_engine.RayEngine, "_hire", counted)
     data = cluster_models.dataset()
     models = MODELS if workers == 1 else MODELS[::-1]
-    found = evaluate(models, SUITE, data, tmp_path, batch_size=8, ray=options(workers))
+    found = evaluate(models, SUITE, data, tmp_path, engine=options(workers), options=RunOptions(batch_size=8))
     assert len(hired) == (workers or 3)
     assert not found.failures
     assert sum(speed.answers for speed in found.nodes.values()) == len(found.results) * len(data)
@@ -121,7 +122,7 @@ def test_the_store_is_that_of_a_local_run(
     assert rows(store) == undisturbed
     assert not store.verify()
     assert len(store.pieces()) == len(found.results), "the pieces of each cell are put together"
-    again = evaluate(models, SUITE, data, tmp_path, batch_size=8, ray=options(workers))
+    again = evaluate(models, SUITE, data, tmp_path, engine=options(workers), options=RunOptions(batch_size=8))
     assert all(result.reused for result in again.results)
     assert [(r.model, r.condition, r.correct) for r in again.results] == [
         (r.model, r.condition, r.correct) for r in found.results
@@ -141,7 +142,7 @@ def test_workers_are_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> N
                 os.kill(pid, signal.SIGKILL)
 
     data = cluster_models.dataset()
-    evaluate(MODELS, SUITE, data, tmp_path, batch_size=8, ray=options(), progress=kill)
+    evaluate(MODELS, SUITE, data, tmp_path, engine=options(), options=RunOptions(batch_size=8), progress=kill)
     assert killed
     assert rows(FileStore(tmp_path)) == undisturbed
     assert max(told) == told[-1] == sum(len(cell) for cell in undisturbed.values())
@@ -158,7 +159,9 @@ def test_a_node_is_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> Non
 
     data = cluster_models.dataset()
     there = RayOptions(address="auto", workers=2, gpus=0.5)
-    found = evaluate(MODELS, SUITE, data, tmp_path, batch_size=8, ray=there, progress=kill)
+    found = evaluate(
+        MODELS, SUITE, data, tmp_path, engine=there, options=RunOptions(batch_size=8), progress=kill
+    )
     cluster.remove_node(nodes[1])
     assert len(found.nodes) == 2
     assert rows(FileStore(tmp_path)) == undisturbed
@@ -166,10 +169,10 @@ def test_a_node_is_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> Non
 
 def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The block that does it is retried and told, the rest is done."""
-    monkeypatch.setattr(dispatch, "TRIES", 1)  # each takes a new process
+    monkeypatch.setattr(task_queue, "TRIES", 1)  # each takes a new process
     deadly = "python:tests.evaluation.cluster_models:deadly"
     command = [
-        *("run", "--engine", "ray", "--workers", "2", "--batch-size", "8", "--suite", "small.yaml"),
+        *("run", "--engine", "ray:workers=2", "--batch-size", "8", "--suite", "small.yaml"),
         *("--data", "toys", "--store", "kept", "--model", MODELS[0], "--model", deadly),
     ]
     told = CliRunner().invoke(app, command)  # on the cluster that this process is connected to
@@ -191,8 +194,15 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
     """
     model = "python:tests.evaluation.cluster_models:patient"
     command = [
-        *(sys.executable, "-m", "beaufort", "--import", "small_blocks", "run", "--engine", "ray"),
-        *("--address", cluster.address, "--workers", "1", "--batch-size", "4", "--suite", "small.yaml"),
+        *(sys.executable, "-m", "beaufort", "--import", "small_blocks", "run"),
+        *(
+            "--engine",
+            f"ray:address={cluster.address},workers=1",
+            "--batch-size",
+            "4",
+            "--suite",
+            "small.yaml",
+        ),
         *("--data", "toys", "--store", "kept", "--model", model),
     ]
     pieces: set[Path] = set()
@@ -215,7 +225,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "workers busy" in ended.stdout
-    evaluate([model], SUITE, "toys", "local", batch_size=4)
+    evaluate([model], SUITE, "toys", "local", options=RunOptions(batch_size=4))
     store = FileStore("kept")
     assert rows(store) == rows(FileStore("local"))
     assert {finding.kind for finding in store.collect()} <= {Kind.draft}  # of workers that ended in a write
@@ -233,13 +243,13 @@ def test_what_nodes_lack_is_told_before_anything_starts(
     filed = "python:tests.evaluation.cluster_models:of_a_file"
     try:
         with pytest.raises(OptionError, match="nothing was started") as told:
-            evaluate([filed], SUITE, "toys", "kept", ray=options())
+            evaluate([filed], SUITE, "toys", "kept", engine=options())
         (line,) = str(told.value).splitlines()[1:]
         assert f"({node.node_id[:8]}): the model {filed!r} cannot be loaded: " in line
         assert "weights.npy" in line
         np.save(elsewhere / "weights.npy", 2 * np.eye(cluster_models.CLASSES))
         with pytest.raises(OptionError, match=r"has other weights than here \(digests "):
-            evaluate([filed], SUITE, "toys", "kept", ray=options())
+            evaluate([filed], SUITE, "toys", "kept", engine=options())
     finally:
         cluster.remove_node(node)
     assert not list((folder / "kept").rglob("*.parquet"))
@@ -251,7 +261,11 @@ def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: P
     try:
         with pytest.raises(OptionError, match="nothing was started") as told:
             evaluate(
-                MODELS[:1], SUITE, f"/proc/self/fd/{here}/toys", f"/proc/self/fd/{here}/kept", ray=options()
+                MODELS[:1],
+                SUITE,
+                f"/proc/self/fd/{here}/toys",
+                f"/proc/self/fd/{here}/kept",
+                engine=options(),
             )
     finally:
         os.close(here)
@@ -267,7 +281,7 @@ def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(beaufort, "__version__", "99")
     text = rf"node .* \(.*\): has Beaufort {there}, and the job comes from 99; install the same"
     with pytest.raises(OptionError, match=text):
-        evaluate(MODELS[:1], SUITE, "toys", "kept", ray=options())
+        evaluate(MODELS[:1], SUITE, "toys", "kept", engine=options())
 
 
 def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +295,11 @@ def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_a_worker_asks_for_is_not_there(cluster: Any, folder: Path) -> None:
     with pytest.raises(OptionError, match=r"a worker needs 1 CPUs and 4 GPUs, and no node of the cluster"):
-        evaluate(MODELS, SUITE, "toys", "kept", ray=RayOptions(address="auto", gpus=4))
+        evaluate(MODELS, SUITE, "toys", "kept", engine=RayOptions(address="auto", gpus=4))
     with pytest.raises(OptionError, match="only one of processes and ray"):
-        evaluate(MODELS, SUITE, "toys", "kept", processes=2, ray=options())
+        evaluate(MODELS, SUITE, "toys", "kept", engine=options())
     with pytest.raises(OptionError, match="store must be a place"):
-        evaluate(MODELS, SUITE, "toys", ray=options())
+        evaluate(MODELS, SUITE, "toys", engine=options())
 
 
 def _actors(cluster: Any) -> list[int]:

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 from beaufort._core.errors import MissingExtraError, OptionError
 from beaufort.cli._app import app
 from beaufort.cli._evaluation import _at
-from beaufort.evaluation import NodeSpeed, Progress, RayOptions, evaluate, plan, ray_worker, schedule
-from beaufort.evaluation.blocks import UnitPart
-from beaufort.evaluation.dispatch import Ticket
-from beaufort.evaluation.parcel import Contents, pack
-from beaufort.evaluation.ray_worker import MESSAGES, Begun, Report, Worker
-from beaufort.evaluation.work import Answered, Job, Unit, Written
+from beaufort.evaluation import NodeSpeed, Progress, RayOptions, RunOptions, plan, ray_worker, tasks
+from beaufort.evaluation.ray_worker import MESSAGES, Begun, Payload, Report, Worker, WorkerSetup
+from beaufort.evaluation.runner import TaskRunner
+from beaufort.evaluation.task_queue import Assignment
+from beaufort.evaluation.tasks import BatchDone, StoredPredictions, Task, TaskPart
 from beaufort.models import Model, as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore
 from tests.evaluation.test_evaluate import SUITE, dataset, rows, toy
 
@@ -31,7 +31,7 @@ from tests.evaluation.test_evaluate import SUITE, dataset, rows, toy
     [
         ({"workers": 0}, "workers must be a positive integer, got 0"),
         ({"cpus": 0}, "cpus must be a number above 0, got 0"),
-        ({"cpus": 1.5}, "cpus must be a whole number, or a share below 1, got 1.5"),
+        ({"cpus": 1.5}, "cpus must be an integer or a fraction below 1, got 1.5"),
         ({"gpus": -1}, "gpus must be a number from 0, got -1"),
         ({"gpus": float("nan")}, "gpus must be a number from 0, got nan"),
     ],
@@ -47,10 +47,11 @@ RUN = ["run", "--model", "demo:digits", "--data", "digits", "--suite", "mnist-c"
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--engine", "slurm"], "--engine must be local or ray, got 'slurm'"),
-        (["--workers", "2"], "--workers must be given with --engine ray, got it without"),
-        (["--gpus-per-worker", "1"], "--gpus-per-worker must be given with --engine ray, got it without"),
-        (["--engine", "ray", "--cpus-per-worker", "0"], "cpus must be a number above 0, got 0"),
+        (["--engine", "slurm"], "unknown engine 'slurm'"),
+        (["--engine", "local:workers=2"], "got 'workers=2'"),
+        (["--engine", "ray:gpus=one"], "gpus of engine ray must be a number, got 'one'"),
+        (["--engine", "ray:cpus=0"], "cpus must be a number above 0, got 0"),
+        (["--config", "nothing=1"], "unknown option 'nothing' in --config"),
     ],
 )
 def test_options_of_the_command(given: list[str], message: str) -> None:
@@ -70,7 +71,7 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"the engine ray needs Ray: pip install 'beaufort\[ray\]'"):
-        evaluate([toy()], SUITE, dataset(), tmp_path / "kept", ray=RayOptions())
+        evaluate([toy()], SUITE, dataset(), tmp_path / "kept", engine=RayOptions())
     assert not (tmp_path / "kept").exists()
 
 
@@ -79,8 +80,8 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 )
 def test_small_jobs_have_small_units(images: int, models: int, conditions: int) -> None:
     """So that no worker is left with hours of work when the others are done."""
-    works: Any = [[(number, SimpleNamespace(place=0)) for number in range(8)]] * models
-    assert schedule._conditions_each(works, 0, [images]) == conditions
+    cells: Any = [(number, SimpleNamespace(source_index=0)) for number in range(8)] * models
+    assert tasks._conditions_each(cells, 0, [images]) == conditions
 
 
 def test_progress_names_the_fastest_nodes() -> None:
@@ -103,33 +104,37 @@ def counting() -> Model:
 
 
 @pytest.fixture
-def contents(tmp_path: Path) -> tuple[Contents, list[Ticket], dict[int, Any]]:
+def contents(tmp_path: Path) -> tuple[WorkerSetup, list[Assignment], dict[int, Any]]:
     """A job of several hundred batches, and its tickets."""
     store = FileStore(tmp_path / "kept")
     planned = plan(["python:tests.evaluation.test_ray_options:counting"], SUITE, dataset(40), store)
-    model = planned.works[0].model
-    model.let_go()
-    spaces = ((planned.works[0].space,),)
-    job = Job(planned.setups, (model,), spaces, tuple(w.condition for w in planned.works), 1, 1, False)
+    model = planned.cells[0].model
+    model.unload()
+    spaces = ((planned.cells[0].space,),)
+    job = TaskRunner(
+        planned.sources, (model,), spaces, tuple(w.condition for w in planned.cells), 1, 1, False
+    )
     made = [
-        Ticket(start, 0, Unit(span, tuple(UnitPart(w.condition, span, ((n, 0),)) for n, w in numbered)))
+        Assignment(start, 0, Task(span, tuple(TaskPart(w.condition, span, ((n, 0),)) for n, w in numbered)))
         for start in range(0, 40, 4)
         for span in [(start, start + 4)]
-        for numbered in [list(enumerate(planned.works))]
+        for numbered in [list(enumerate(planned.cells))]
     ]
-    cells = {number: work.cell for number, work in enumerate(planned.works)}
-    return Contents(job, store, {}), made, cells
+    cells = {number: work.cell for number, work in enumerate(planned.cells)}
+    return WorkerSetup(job, store, {}), made, cells
 
 
 def test_a_worker_waits_for_who_listens(
-    contents: tuple[Contents, list[Ticket], dict[int, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    contents: tuple[WorkerSetup, list[Assignment], dict[int, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It holds so many messages and no more, and does nothing more until somebody takes them."""
     monkeypatch.setattr(ray_worker, "_node_name", lambda: "here")
     monkeypatch.setattr(ray_worker, "MESSAGES", 16)
     packed, offered, cells = contents
     ASKED[0] = 0
-    worker = Worker(pack(packed), 0.0)
+    worker = Worker(Payload.of(packed), 0.0)
     for ticket in offered:
         worker.offer(ticket, cells)
     full = threading.Event()
@@ -148,10 +153,10 @@ def test_a_worker_waits_for_who_listens(
                     raise message
                 case Begun():
                     begun += 1
-                case Answered():
+                case BatchDone():
                     answered += message.images
-                case Written():
+                case StoredPredictions():
                     stored += 1
     assert (begun, answered) == (len(offered), batches)
-    evaluate([toy()], SUITE, dataset(40), tmp_path / "local", batch_size=1)
+    evaluate([toy()], SUITE, dataset(40), tmp_path / "local", options=RunOptions(batch_size=1))
     assert rows(packed.store) == rows(FileStore(tmp_path / "local"))  # type: ignore[arg-type]

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from beaufort.cli._app import app
 from beaufort.data import Dataset, from_arrays
-from beaufort.evaluation import Progress, evaluate
+from beaufort.evaluation import Progress, RunOptions
 from beaufort.models import Model, as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore, StoreError, query
 from beaufort.suites import Suite
 from tests.commands import invoke
@@ -86,7 +87,9 @@ def test_a_store_that_is_deleted_while_a_run_fills_it(tmp_path: Path, after: int
             _delete_under_way(tmp_path / "store", what)
 
     with pytest.raises(StoreError, match=r"was not kept|no answers|lacks answers|cannot be written"):
-        evaluate([toy()], SUITE, dataset(), tmp_path / "store", batch_size=40, progress=delete)
+        evaluate(
+            [toy()], SUITE, dataset(), tmp_path / "store", options=RunOptions(batch_size=40), progress=delete
+        )
 
 
 @pytest.mark.parametrize("from_end", [300, 3000])
@@ -104,7 +107,7 @@ def test_a_run_does_again_what_is_damaged(tmp_path: Path, from_end: int) -> None
 
 
 def test_runs_with_different_limits_meet(tmp_path: Path) -> None:
-    evaluate([toy()], SUITE, dataset(), tmp_path / "few", first=15)
+    evaluate([toy()], SUITE, dataset(), tmp_path / "few", options=RunOptions(first=15))
     whole = evaluate([toy()], SUITE, dataset(), tmp_path / "all")
     shutil.copytree(tmp_path / "few", tmp_path / "all", dirs_exist_ok=True)
     store = FileStore(tmp_path / "all")

@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
-from beaufort.evaluation import LazyModel, evaluate
+from beaufort.evaluation import LazyModel
 from beaufort.models import FilteredModel, Model, Network, as_model, load_model, with_filter
 from beaufort.models.filters import load_filter
+from beaufort.results import evaluate
 from beaufort.testing import check_model
 from beaufort.testing._contracts import picture
 
@@ -299,5 +300,5 @@ def test_stores_keep_models_with_and_without_a_front_end_apart(tmp_path: Path) -
         "digits+stretch",
     ]
     assert len({result.fingerprint for result in first.results}) == len(first.results)
-    again = evaluate(models, ["contrast"], data, tmp_path / "store", processes=1)
+    again = evaluate(models, ["contrast"], data, tmp_path / "store", engine="processes:1")
     assert all(result.reused for result in again.results)

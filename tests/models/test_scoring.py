@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.store import (
-    AnswerScores,
-    PredictionsError,
+from beaufort.models.scoring import (
+    PredictionScores,
     correct,
     join_scores,
-    predictions,
     score_logits,
     score_tensor,
-    unpack,
+    unpack_scores,
 )
+from beaufort.store import PredictionsError, predictions
 
 KINDS = ("plain", "ties", "masked", "mistakes", "probabilities")
 CLASSES = (1, 2, 3, 10, 1000)
@@ -87,18 +86,18 @@ def test_by_the_definitions(kind: str, classes: int) -> None:
 
 def test_what_looks_like_probabilities() -> None:
     for kind in KINDS:
-        shares = score_logits(logits(kind, 10), np.zeros(40, np.int64)).shares
+        shares = score_logits(logits(kind, 10), np.zeros(40, np.int64)).are_probabilities
         assert shares.all() == (kind == "probabilities")
 
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
-def same(host: AnswerScores, device: AnswerScores) -> None:
+def same(host: PredictionScores, device: PredictionScores) -> None:
     assert np.array_equal(host.usable, device.usable)
     rows = host.usable  # of the others, nothing is said
     assert np.array_equal(host.top[rows], device.top[rows])
-    assert np.array_equal(host.shares[rows], device.shares[rows])
+    assert np.array_equal(host.are_probabilities[rows], device.are_probabilities[rows])
     for name in ("p", "p_label", "nll", "brier", "entropy"):
         assert np.allclose(getattr(host, name)[rows], getattr(device, name)[rows], rtol=3e-7, atol=1e-7)
 
@@ -113,7 +112,7 @@ def test_a_device_agrees_with_the_host(kind: str, classes: int, device: str) -> 
     values = logits(kind, classes)
     labels = np.random.default_rng(0).integers(-1, classes + 1, len(values))
     packed = score_tensor(torch.from_numpy(values).to(device), torch.from_numpy(labels).to(device))
-    same(score_logits(values, labels), unpack(packed.cpu().numpy()))
+    same(score_logits(values, labels), unpack_scores(packed.cpu().numpy()))
 
 
 INTERPRETED = """
@@ -127,7 +126,7 @@ for kind in t.KINDS:
         values = t.logits(kind, classes, 8)
         labels = np.random.default_rng(0).integers(-1, classes + 1, 8)
         packed = t.score_tensor(torch.from_numpy(values), torch.from_numpy(labels))
-        t.same(t.score_logits(values, labels), t.unpack(packed.numpy()))
+        t.same(t.score_logits(values, labels), t.unpack_scores(packed.numpy()))
 """
 
 

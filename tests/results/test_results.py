@@ -27,7 +27,7 @@ from beaufort.results import (
 )
 from beaufort.results.baseline import published_baseline
 from beaufort.results.metric_forms import columns_of, find_divisor, metric_forms
-from beaufort.store import Cell, FileStore, unanswered
+from beaufort.store import Cell, FileStore, without_prediction
 from beaufort.suites import Suite, get_suite
 
 Fill = Callable[..., FileStore]
@@ -199,7 +199,7 @@ def test_unread_images_are_left_out_everywhere(fill: Fill) -> None:
     store = fill("s", {"net": 0.7})
     cell = next(iter(store.cells().values()))
     table = store.read(cell).drop_columns(["place"])
-    lost = unanswered(["digit/0"], [int(table["label"][0].as_py())], table.schema)
+    lost = without_prediction(["digit/0"], [int(table["label"][0].as_py())], table.schema)
     import pyarrow as pa
 
     store.write(cell, 0, pa.concat_tables([lost, table.slice(1)]))

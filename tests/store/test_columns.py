@@ -44,7 +44,7 @@ import sys
 import numpy as np
 from beaufort.cli import app
 from beaufort.data import from_arrays
-from beaufort.evaluation import evaluate
+from beaufort.results import evaluate
 from beaufort.models import as_model
 from beaufort.suites import Suite
 images = np.arange(4 * 32 * 32 * 3).astype(np.uint8).reshape(4, 32, 32, 3)

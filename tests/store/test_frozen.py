@@ -19,8 +19,9 @@ import pytest
 
 from beaufort.corruptions import corruptions
 from beaufort.data import Dataset, from_arrays
-from beaufort.evaluation import evaluate, plan
+from beaufort.evaluation import RunOptions, plan
 from beaufort.models import Model, as_model, load_model
+from beaufort.results import evaluate
 from beaufort.store import Cell, FileStore
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
@@ -69,7 +70,7 @@ def cells_of(made: Run, store: Path) -> list[str]:
     model, data, conditions = made
     asked = plan([model], conditions, data, store)
     assert not asked.images, "the store does not have these cells under today's facts"
-    return [work.cell.fingerprint for work in asked.works]
+    return [work.cell.fingerprint for work in asked.cells]
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda path: path.name)
@@ -129,7 +130,7 @@ if __name__ == "__main__":
     made = {}
     for make in (digits, photos):
         model, data, conditions = make()
-        evaluate([model], conditions, data, folder, keep_logits=make is photos)
+        evaluate([model], conditions, data, folder, options=RunOptions(keep_logits=make is photos))
         made[make.__name__] = cells_of((model, data, conditions), folder)
     known = json.loads(PINNED.read_text())["cells"] if PINNED.exists() else {}
     pins = {"cells": {**known, folder.name: made}, "published": published_fingerprints()}

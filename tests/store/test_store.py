@@ -29,7 +29,7 @@ from beaufort.store import (
     predictions,
     query,
     summarize,
-    unanswered,
+    without_prediction,
 )
 from beaufort.store._footer import Footer
 from beaufort.store._index import _COMPARED
@@ -313,7 +313,7 @@ def test_unread_images_lie_in_files_that_every_arrow_reads(tmp_path: Path) -> No
     ids = [f"i{i}" for i in range(8)]
     logits = rng.normal(0, 1, (8, 7)).astype(np.float16)  # a file keeps no more digits
     whole = predictions(ids, rng.integers(0, 7, 8), logits, keep_logits=True)
-    lost = unanswered(["x", "y"], [1, 2], whole.schema)
+    lost = without_prediction(["x", "y"], [1, 2], whole.schema)
     mixed = pa.concat_tables([whole, lost]).take([0, 8, 1, 2, 9, 3, 4, 5, 6, 7])
     store, cell = FileStore(tmp_path), Cell({"name": "m"}, {"name": "d"}, {"corruption": None})
     piece = store.write(cell, 0, mixed)

@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort.evaluation import LazyModel, evaluate
+from beaufort.evaluation import LazyModel
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import mcnemar
 from beaufort.models import ModelFileError
+from beaufort.results import evaluate
 from beaufort.studies import engine, reproduce
 from beaufort.studies.enhancements.about_photos import about_nlm
 from beaufort.studies.enhancements.about_style import styles_in_testbed

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beaufort.evaluation import RunOptions
 from beaufort.metrics import published_table
 from beaufort.studies.mnist_c.mnist_models import MODELS, MnistSettings
 from beaufort.studies.mnist_c.mnist_runs import plan
@@ -76,13 +77,13 @@ metrics: [mean_accuracy]
 
 def test_answers_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Path) -> None:
     """The study shows a network the same pixels as `beaufort run` does."""
-    from beaufort.evaluation import evaluate
     from beaufort.models import load_model
+    from beaufort.results import evaluate
 
     model = load_model(f"trained:{mnist_c.folder / 'models' / 'conv1-seed0'}", device="cpu")
     (tmp_path / "few.yaml").write_text(SUITE)
     suite, data = str(tmp_path / "few.yaml"), f"mnist:{mnist_c.data['mnist']}#test"
-    found = evaluate([model], suite, data, tmp_path / "store", first=40)
+    found = evaluate([model], suite, data, tmp_path / "store", options=RunOptions(first=40))
     ours = read_predictions(mnist_c.folder / "answers" / "conv1-seed0.npz")
     theirs = {result.condition: result.accuracy for result in found.results}
     for name in ("stripe", "brightness", "translate"):

@@ -176,10 +176,12 @@ COMMANDS: dict[str, Command] = {
         ("corrupt", "{}/photos", "{}/out", "--corruption", "brightness", "--severity", "1,3"),
         files_in,
     ),
-    "run": Command(_for_run, (*_RUN, "--store", "{}/store", "--jobs", "1"), rows_in("store"), "store"),
-    "run --processes 2": Command(
+    "run": Command(
+        _for_run, (*_RUN, "--store", "{}/store", "--engine", "local:1"), rows_in("store"), "store"
+    ),
+    "run --engine processes:2": Command(
         _for_run,
-        (*_RUN, "--store", "{}/store", "--processes", "2"),
+        (*_RUN, "--store", "{}/store", "--engine", "processes:2"),
         rows_in("store"),
         "store",
         steps=False,  # its workers write too: they are not watched, and outlive the kill for a moment

@@ -98,10 +98,10 @@ class Field:
         run += ["--data", f"{self.data}/digits", "--store", self.location]
         match self.kind.engine:
             case "processes":
-                return [*run, "--jobs", "1", "--processes", "2"]
+                return [*run, "--engine", "processes:2"]
             case "ray":
-                return [*run, "--engine", "ray", "--address", self.places.cluster.address, "--workers", "2"]
-        return [*run, "--jobs", "1"]
+                return [*run, "--engine", f"ray:address={self.places.cluster.address},workers=2"]
+        return [*run, "--engine", "local:1"]
 
     # Running
 

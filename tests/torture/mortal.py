@@ -25,7 +25,7 @@ import numba
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app, main
-from beaufort.evaluation import schedule
+from beaufort.evaluation import tasks
 
 __all__ = ["ENVIRONMENT", "MORE"]
 
@@ -117,7 +117,7 @@ def carry_out(arguments: list[str], output: str, folder: str = "", step: int = 0
         step: before which of them this process kills itself; 0 for none.
         back: seconds by which the clock is set back again and again.
     """
-    schedule.BLOCK = BLOCK  # type: ignore[attr-defined]  # imported there, and used
+    tasks.BLOCK = BLOCK
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(descriptor, stream)

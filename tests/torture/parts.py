@@ -91,7 +91,7 @@ def bits_of_made_stores(task: Task) -> Iterator[Row]:
 
 def bits_then_a_run(task: Task) -> Iterator[Row]:
     """Every file of a store that a run filled: the right answer or the file's name, and the run heals it."""
-    from beaufort.evaluation import evaluate
+    from beaufort.results import evaluate
 
     row, root = task.row("bit flipped, then `run`"), task.folder / "healed"
     digits(root / "digits")

@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli._app import app
-from beaufort.evaluation import LazyModel, evaluate
+from beaufort.evaluation import LazyModel
 from beaufort.models import load_model
+from beaufort.results import evaluate
 from beaufort.studies.leave_out import leave_out
 from beaufort.testing import check_model
 from beaufort.training import (

@@ -1,4 +1,4 @@
-"""What an evaluation shows while it works, and its numbers when it ends."""
+"""What a run shows while it works, and its numbers when it ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from beaufort._core.text import counted, printable, without_secrets
 from beaufort.cli._console import progress_bar, table
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Evaluation, Progress, Stop
-    from beaufort.results import ModelScores, Scores
+    from beaufort.evaluation import Progress
+    from beaufort.results import ModelScores, Run, Scores, Stop
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""
@@ -24,9 +24,9 @@ _NODES = 3
 
 
 @contextlib.contextmanager
-def answers_bar() -> Iterator[Callable[[Progress], None]]:
+def predictions_bar() -> Iterator[Callable[[Progress], None]]:
     """How far a run is, with the time left and the accuracy so far, on stderr."""
-    with progress_bar("answers") as show:
+    with progress_bar("predictions") as show:
         yield lambda at: show(at.done, at.total, _at(at))
 
 
@@ -41,53 +41,51 @@ def _at(progress: Progress) -> str:
     return "; ".join([place + known, *told])
 
 
-def unread(evaluation: Evaluation) -> str:
+def unread(run: Run) -> str:
     """In a sentence, how much of the data a model did not see."""
-    many = counted(len(evaluation.problems), "picture or file", "pictures or files")
-    return f"{many} could not be shown and {'has' if len(evaluation.problems) == 1 else 'have'} no answer"
+    many = counted(len(run.problems), "image or file", "images or files")
+    return f"{many} could not be read and {'has' if len(run.problems) == 1 else 'have'} no prediction"
 
 
-def show_evaluation(
-    evaluation: Evaluation, store: str, data: str | Mapping[str, str], *, as_json: bool
-) -> None:
+def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bool) -> None:
     """Tell what came of a run, and end with 1 if it had problems."""
-    parts = evaluation.part_scores(calibration=False) if evaluation.answers else ()
+    parts = run.part_scores(calibration=False) if run.predictions else ()
     if as_json:
-        typer.echo(json.dumps(_as_dict(evaluation, parts), indent=2))
+        typer.echo(json.dumps(_as_dict(run, parts), indent=2))
     else:
         for scores in parts:
-            _show_numbers(evaluation, scores)
-        datasets = [result.condition.partition("/")[0] for result in evaluation.results]
-        both = zip(evaluation.results, datasets, strict=True)
+            _show_numbers(run, scores)
+        datasets = [result.condition.partition("/")[0] for result in run.results]
+        both = zip(run.results, datasets, strict=True)
         tell_labels({(result.model, dataset): result.labels for result, dataset in both})
-        if left_out := max((result.unlabeled for result in evaluation.results), default=0):
+        if left_out := max((result.unlabeled for result in run.results), default=0):
             typer.echo(f"{counted(left_out, 'image')} without a label left out")
-        if evaluation.stop:
-            typer.echo(_stopped(evaluation.stop))
-        for node, speed in evaluation.nodes.items():
+        if run.stop:
+            typer.echo(_stopped(run.stop))
+        for node, speed in run.nodes.items():
             typer.echo(
-                f"node {printable(node)}: {counted(speed.answers, 'answer')}, {speed.rate:,.0f} a second, "
-                f"workers busy {speed.busy:.0%} of the time"
+                f"node {printable(node)}: {counted(speed.answers, 'prediction')}, {speed.rate:,.0f} per "
+                f"second, workers busy {speed.busy:.0%} of the time"
             )
-        if evaluation.answers:
-            typer.echo(_next(evaluation, store, data))
-    for note in evaluation.notes:
+        if run.predictions:
+            typer.echo(_next(run, store, data))
+    for note in run.notes:
         typer.echo(f"note: {printable(note)}", err=True)
-    for problem in evaluation.problems[:_SHOWN]:
+    for problem in run.problems[:_SHOWN]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
-    for failure in evaluation.failures[:_SHOWN]:
+    for failure in run.failures[:_SHOWN]:
         typer.echo(f"failed: {printable(failure)}", err=True)
-    if evaluation.failures:
-        typer.echo(_told_of_failures(evaluation), err=True)
-    if evaluation.problems:
-        more = "" if len(evaluation.problems) <= _SHOWN else "; --json lists all"
-        typer.echo(f"{unread(evaluation)}{more}", err=True)
-    if evaluation.problems or evaluation.failures:
+    if run.failures:
+        typer.echo(_told_of_failures(run), err=True)
+    if run.problems:
+        more = "" if len(run.problems) <= _SHOWN else "; --json lists all"
+        typer.echo(f"{unread(run)}{more}", err=True)
+    if run.problems or run.failures:
         raise typer.Exit(1)
 
 
-def _told_of_failures(evaluation: Evaluation) -> str:
-    count = len(evaluation.failures)
+def _told_of_failures(run: Run) -> str:
+    count = len(run.failures)
     more = "" if count <= _SHOWN else "; --json lists all"
     return (
         f"{counted(count, 'part')} could not be done, and the models concerned have no numbers here{more}. "
@@ -107,10 +105,10 @@ def tell_labels(words: Mapping[tuple[str, str], str]) -> None:
         typer.echo(f"{', '.join(told)}: {said}")
 
 
-def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
+def _show_numbers(run: Run, scores: Scores) -> None:
     """The headline numbers of each model, with intervals."""
     keys = {cell.fingerprint for row in scores.results.cells.values() for cell in row.values()}
-    results = [result for result in evaluation.results if result.fingerprint in keys]
+    results = [result for result in run.results if result.fingerprint in keys]
     reused = sum(result.reused for result in results)
     cells = counted(len(results), "condition" if len(scores.models) == 1 else "cell")
     kept = f"{cells}, {reused:,} of them stored before" if reused else cells
@@ -147,13 +145,13 @@ def _worst(one: ModelScores) -> str:
     return f"{name}: {error:.1%}"
 
 
-def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> str:
+def _next(run: Run, store: str, data: str | Mapping[str, str]) -> str:
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
-    models = list(dict.fromkeys(result.model for result in evaluation.results))
+    models = list(dict.fromkeys(result.model for result in run.results))
     corrupted = isinstance(data, str) and all(
         one.suite.corruptions and not (one.stored or one.suite.shifts or one.suite.sequences)
-        for one in evaluation.answers
+        for one in run.predictions
     )
     shown = f" --data {_quoted(without_secrets(str(data)))}" if corrupted else ""
     own = "".join(f" --import {_quoted(name)}" for name in named_modules())
@@ -170,7 +168,7 @@ def _quoted(text: str) -> str:
     return shlex.quote(text)
 
 
-def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
+def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "scores": [
             {
@@ -184,15 +182,13 @@ def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
             }
             for scores in parts
         ],
-        "results": [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results],
-        "problems": [problem._asdict() for problem in evaluation.problems],
-        "failures": list(evaluation.failures),
-        "nodes": {
-            node: {**vars(speed), "answers_a_second": speed.rate} for node, speed in evaluation.nodes.items()
-        },
-        "notes": [*evaluation.notes, *(note for scores in parts for note in scores.notes)],
+        "results": [{**vars(result), "accuracy": result.accuracy} for result in run.results],
+        "problems": [problem._asdict() for problem in run.problems],
+        "failures": list(run.failures),
+        "nodes": {node: {**vars(speed), "answers_a_second": speed.rate} for node, speed in run.nodes.items()},
+        "notes": [*run.notes, *(note for scores in parts for note in scores.notes)],
     }
-    stop = evaluation.stop
+    stop = run.stop
     return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
 
 

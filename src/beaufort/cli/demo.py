@@ -10,7 +10,7 @@ import typer
 
 from beaufort._core.text import counted, printable
 from beaufort.cli._console import table
-from beaufort.cli._evaluation import answers_bar
+from beaufort.cli._evaluation import predictions_bar
 from beaufort.cli._options import Json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def demo(
     """
     from beaufort.studies.demo import run_demo
 
-    with answers_bar() as progress:
+    with predictions_bar() as progress:
         made = run_demo(
             "imagenet" if imagenet else "digits",
             output,

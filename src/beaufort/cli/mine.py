@@ -11,7 +11,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list, counted, printable
 from beaufort.cli._console import progress_bar, table
-from beaufort.cli._evaluation import answers_bar
+from beaufort.cli._evaluation import predictions_bar
 from beaufort.cli._options import (
     Convention,
     Labels,
@@ -134,7 +134,7 @@ def select(
     """
     from beaufort.mining import hardness, select_images
 
-    with answers_bar() as show:
+    with predictions_bar() as show:
         selection = select_images(
             images,
             comma_list(surrogates),
@@ -231,7 +231,7 @@ def evaluate(
     """
     from beaufort.mining import evaluate_set
 
-    with answers_bar() as show:
+    with predictions_bar() as show:
         scores = evaluate_set(
             location,
             comma_list(models),
@@ -285,7 +285,7 @@ def ask(
 
     validate_choice("scoring", scoring, SCORINGS)  # before questions are asked, which may take hours
     chat_model = load_chat_model(model, **model_options(options))
-    with answers_bar() as show, progress_bar("questions") as bar:
+    with predictions_bar() as show, progress_bar("questions") as bar:
         answers = ask_about_set(
             location,
             chat_model,

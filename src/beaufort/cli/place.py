@@ -10,7 +10,7 @@ import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable
-from beaufort.cli._evaluation import answers_bar, unread
+from beaufort.cli._evaluation import predictions_bar, unread
 from beaufort.cli._options import (
     Filter,
     Json,
@@ -103,14 +103,15 @@ def _run(
     limit: int | None,
 ) -> tuple[str, bool]:
     """Run a model and print its notes; return its name, and whether it saw all images."""
-    from beaufort.evaluation import LazyModel, evaluate
+    from beaufort.evaluation import LazyModel
+    from beaufort.results import evaluate
 
     if model is None:
         raise OptionError("--data requires --model")
     if suite is None:
         raise OptionError("--suite is required for this grid, which has no suite of its own")
     lazy = LazyModel(model, model_options(options, filter=filters))
-    with answers_bar() as progress:
+    with predictions_bar() as progress:
         found = evaluate([lazy], suite, data_by_name(data), store, limit=limit, progress=progress)
     for note in found.notes:
         typer.echo(f"note: {printable(note)}", err=True)

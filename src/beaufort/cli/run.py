@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list, counted, duration, printable
-from beaufort.cli._evaluation import answers_bar, show_evaluation, tell_labels
+from beaufort.cli._evaluation import predictions_bar, show_run, tell_labels
 from beaufort.cli._options import (
     Classes,
     Convention,
     Filter,
     Json,
     Labels,
+    LabelSets,
     Seed,
-    Truths,
     complete_corruptions,
     complete_suites,
     data_by_name,
@@ -26,27 +27,23 @@ from beaufort.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Plan, RayOptions
+    from beaufort.evaluation import Plan, RunOptions
     from beaufort.suites import Suite
 
 
 def run(
-    model: Annotated[
-        list[str], typer.Option(help="As `beaufort ls models` shows; give it again for more models.")
-    ],
+    model: Annotated[list[str], typer.Option(help="Model as listed by `beaufort ls models` (repeatable).")],
     data: Annotated[
         list[str],
         typer.Option(
-            help="A path, kind:path, or a name of `beaufort ls datasets`; for a suite of several data sets "
-            "NAME=PATH, once for each."
+            help="Path, kind:path, or a name of `beaufort ls datasets`; NAME=PATH for each dataset of a "
+            "suite of several (repeatable)."
         ),
     ],
     *,
     suite: Annotated[
         str | None,
-        typer.Option(
-            help="One of `beaufort ls suites`, or a YAML file of your own.", autocompletion=complete_suites
-        ),
+        typer.Option(help="Name of `beaufort ls suites`, or a YAML file.", autocompletion=complete_suites),
     ] = None,
     corruption: Annotated[
         str | None,
@@ -57,145 +54,114 @@ def run(
         ),
     ] = None,
     severity: Annotated[
-        str | None, typer.Option(help="With --corruption: 3, or 1-5, or 1,3,5, or 2.5; 1-5 if not given.")
+        str | None, typer.Option(help="With --corruption: 3, or 1-5, or 1,3,5, or 2.5. [default: 1-5]")
     ] = None,
-    prepare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none", help="none: take pictures as they are, instead of bringing them to size."
-        ),
-    ] = None,
-    clean: Annotated[
-        str | None,
-        typer.Option(help="The clean images that stored pictures, as cifar10-c:PATH, are made from."),
-    ] = None,
-    store: Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")] = "results",
+    store: Annotated[str, typer.Option(help="Folder or URL of the result store.")] = "results",
     options: Annotated[
         list[str] | None,
-        typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
+        typer.Option("--set", help="Model option as NAME=VALUE, as range=0..255 (repeatable)."),
     ] = None,
     filters: Filter = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many images, spread over the classes.")
-    ] = None,
-    first: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     classes: Classes = None,
-    labels: Labels = None,
-    convention: Convention = None,
-    truths: Truths = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Threads that decode and corrupt.")] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Worker processes, one thread each: as many as cores for models on the CPU."
-        ),
-    ] = None,
-    engine: Annotated[
-        str, typer.Option(help="local: this machine; ray: workers of a Ray cluster (extra ray).")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="With --engine ray: HOST:PORT of a cluster, or auto for the one that this machine belongs "
-            "to. Without it, one is started here for the run."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="With --engine ray: how many; as many as fit, with one CPU left free, if not given."
-        ),
-    ] = None,
-    cpus_per_worker: Annotated[
-        float | None, typer.Option(help="With --engine ray: CPUs of a worker, and its threads; 1.")
-    ] = None,
-    gpus_per_worker: Annotated[
-        float | None,
-        typer.Option(
-            help="With --engine ray: GPUs of a worker; 0.25 lets four share one. None if not given."
-        ),
-    ] = None,
-    batch_size: Annotated[str, typer.Option(help="Images a model sees at once; auto goes by size.")] = "auto",
     device: Annotated[str | None, typer.Option(help="Where models run: auto, cpu, cuda or cuda:1.")] = None,
-    seed: Seed = 0,
-    keep_logits: Annotated[
-        bool, typer.Option("--keep-logits", help="Keep all logits, not only the five best classes.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first image that cannot be read.")
-    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Evaluate N images, spread over the classes.")
+    ] = None,
     precision: Annotated[
         float | None,
-        typer.Option(help="Stop when every headline number is known to ± so many points (95 %)."),
+        typer.Option(help="Stop when every headline metric is known to ± N percentage points (95 %)."),
+    ] = None,
+    clean: Annotated[
+        str | None, typer.Option(help="Clean images that stored images, as cifar10-c:PATH, were made from.")
+    ] = None,
+    labels: Labels = None,
+    convention: Convention = None,
+    label_sets: LabelSets = None,
+    seed: Seed = 0,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME:OPTION=VALUE,…",
+            help="Where the work is done: local, local:THREADS, processes:N, or "
+            "ray:address=HOST:PORT,workers=N,cpus=N,gpus=N (extra ray).",
+        ),
+    ] = "local",
+    batch_size: Annotated[
+        str, typer.Option(help="Images per model call; auto chooses by image size.")
+    ] = "auto",
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|NAME=VALUE",
+            help="Further options, in a YAML or TOML file or as NAME=VALUE: first, prepare, "
+            "baseline, keep_logits, strict (repeatable).",
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what there is to do, and about how long it takes.")
+        bool, typer.Option("--dry-run", help="Print what there is to do, and about how long it takes.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show every image under every condition to every model, and keep the answers.
+    """Evaluate models under every condition of a suite, and store the predictions.
 
     `beaufort run --model resnet50.onnx --suite imagenet-c --data imagenet/val --store results`
 
     `beaufort run --model net.onnx --data photos/ --corruption fog,snow --severity 3`
 
-    The suite `photos` is for pictures and classes of your own: all common corruptions, without a baseline.
+    The suite `photos` is for images and classes of your own: all common corruptions, without a baseline.
 
-    What a run needs (data, weights, textures, packages, room on the disk) is looked for first, and what is
-    missing is told at once.
+    Everything that a run needs (data, weights, textures, packages, disk space) is looked for first, and all
+    that is missing is listed at once.
 
-    Answers that the store has are not asked for again: after a kill, or with one more model, only what is
-    missing is done. Images that cannot be read are told at the end, with exit code 1.
+    Stored predictions are not computed again: after a kill, or with one more model, only the missing ones
+    are. Images that cannot be read are listed at the end, with exit code 1.
 
     Class folders are matched with the model's outputs by name: WNIDs or class names for ImageNet's, names of
-    `--classes` for others. What cannot be matched is refused.
+    `--classes` for others. Ambiguous names are an error.
 
-    `--processes 8` shares the work among eight processes, which load the models themselves.
+    `--engine processes:8` shares the work among eight processes, which load the models themselves.
 
-    `--engine ray --address auto --gpus-per-worker 1` shares it among the machines of a Ray cluster, a worker
-    for each GPU. Models, data and the store must be reachable under the same names from every machine, which
-    is looked at first. Workers and machines may be lost; what they had is done by others. An image that ends
-    every worker is told at the end, with exit code 1.
+    `--engine ray:address=auto,gpus=1` shares it among the machines of a Ray cluster, one worker per GPU.
+    Models, data and the store must be reachable under the same names from every machine, which is checked
+    first. Workers and machines may be lost; others do their work. An image that ends every worker is listed
+    at the end, with exit code 1.
 
-    With `--precision 1` the images come in a random order, and the run ends when the suite's headline
-    numbers have intervals narrower than ± 1 point: often a small part of the images.
+    With `--precision 1` the images come in a random order, and the run stops when the suite's headline
+    metrics have intervals narrower than ± 1 point: often after a small part of the images.
+
+    `--config first=500` takes the first 500 images, `--config prepare=none` keeps images as they are instead
+    of resizing them, `--config keep_logits=true` stores all logits, `--config strict=true` stops at the first
+    image that cannot be read.
     """
-    from beaufort.evaluation import LazyModel, evaluate, plan
+    from beaufort.evaluation import LazyModel, parse_engine
+    from beaufort.results import evaluate, plan_run
 
     given = model_options(options, device=device, classes=classes, filter=filters)
     given_data = data_by_name(data)
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "models": [LazyModel(text, given) for text in model],
         "suite": _suite(suite, corruption, severity),
         "data": given_data,
         "store": store,
-        "clean": clean,
         "limit": limit,
-        "first": first,
-        "prepare": prepare,
         "labels": labels,
-        "convention": convention,
-        "truths": truths,
         "seed": seed,
-        "keep_logits": keep_logits,
-        "strict": strict,
-    }
-    ray = _ray_options(engine, address, workers, cpus_per_worker, gpus_per_worker)
-    size = _batch_size(batch_size)
-    if dry_run:
-        _show_plan(plan(**asked, shuffled=precision is not None), as_json)
-        return
-    with answers_bar() as progress:
-        evaluation = evaluate(
-            **asked,
-            jobs=jobs,
-            processes=processes,
-            ray=ray,
-            batch_size=size,
+        "options": _run_options(
+            config or [],
+            clean=clean,
             precision=precision,
-            progress=progress,
-        )
-    show_evaluation(evaluation, store, given_data, as_json=as_json)
+            convention=convention,
+            label_sets=label_sets,
+            batch_size=_batch_size(batch_size),
+        ),
+    }
+    chosen = parse_engine(engine)
+    if dry_run:
+        _show_plan(plan_run(**arguments), as_json)
+        return
+    with predictions_bar() as progress:
+        done = evaluate(**arguments, engine=chosen, progress=progress)
+    show_run(done, store, given_data, as_json=as_json)
 
 
 def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | Suite:
@@ -203,34 +169,54 @@ def _suite(suite: str | None, corruption: str | None, severity: str | None) -> s
     from beaufort.suites import suite_of_corruptions
 
     if (suite is None) == (corruption is None):
-        got = "neither" if suite is None else "both"
+        if suite is not None:
+            raise OptionError("--suite and --corruption cannot be used together")
         raise OptionError(
-            f"one of --suite and --corruption must be given, got {got}; `beaufort ls suites` and `beaufort "
-            "ls corruptions` list them, and --suite photos is for pictures of your own"
+            "pass --suite or --corruption; `beaufort ls suites` and `beaufort ls corruptions` list them, and "
+            "--suite photos is for images of your own"
         )
     if suite is not None:
         if severity is not None:
-            raise OptionError(f"--severity goes with --corruption, got it with --suite {suite}")
+            raise OptionError("--severity requires --corruption")
         return suite
     names = comma_list(corruption or "")
     if not names:
-        raise OptionError("--corruption must name at least one, got none; write fog,snow")
+        raise OptionError("--corruption must name at least one corruption, as fog,snow")
     return suite_of_corruptions(names, severities_for(names, severity))
 
 
-def _ray_options(
-    engine: str, address: str | None, workers: int | None, cpus: float | None, gpus: float | None
-) -> RayOptions | None:
-    from beaufort.evaluation import RayOptions
+def _run_options(config: list[str], **options: Any) -> RunOptions:
+    """Options of files and of NAME=VALUE, later ones first; options of their own come before both."""
+    from dataclasses import fields
 
-    if engine not in ("local", "ray"):
-        raise OptionError(f"--engine must be local or ray, got {engine!r}")
-    if engine == "ray":
-        return RayOptions(address, workers, 1 if cpus is None else cpus, 0 if gpus is None else gpus)
-    given = {"address": address, "workers": workers, "cpus-per-worker": cpus, "gpus-per-worker": gpus}
-    if names := [f"--{name}" for name, value in given.items() if value is not None]:
-        raise OptionError(f"{names[0]} must be given with --engine ray, got it without")
-    return None
+    from beaufort.evaluation import RunOptions
+
+    found: dict[str, Any] = {}
+    for text in config:
+        found |= _config(text)
+    names = [field.name for field in fields(RunOptions)]
+    if unknown := [name for name in found if name not in names]:
+        raise OptionError(f"unknown option {unknown[0]!r} in --config; known are {', '.join(names)}")
+    return RunOptions(**{**found, **{name: value for name, value in options.items() if value is not None}})
+
+
+def _config(text: str) -> dict[str, Any]:
+    import tomllib
+
+    import yaml
+
+    name, equals, value = text.partition("=")
+    path = Path(text)
+    try:
+        if equals and name.isidentifier() and not path.is_file():
+            return {name: yaml.safe_load(value)}
+        content = path.read_text(encoding="utf-8")
+        found = tomllib.loads(content) if path.suffix == ".toml" else yaml.safe_load(content)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"cannot read --config {text}: {error}") from None
+    if not isinstance(found, dict):
+        raise OptionError(f"--config {text} must be a YAML or TOML file of names and values, or NAME=VALUE")
+    return found
 
 
 def _batch_size(text: str) -> int | None:
@@ -242,31 +228,31 @@ def _batch_size(text: str) -> int | None:
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:
-    from beaufort.evaluation import cost, notes_on
+    from beaufort.evaluation import notes_on
 
-    seconds = cost(plan)
-    images = sum({work.condition.dataset: work.setup.count for work in plan.works}.values())
+    seconds = plan.estimate_seconds()
+    images = sum({cell.condition.dataset: cell.source.count for cell in plan.cells}.values())
     facts = {
-        "cells": len(plan.works),
+        "cells": len(plan.cells),
         "stored": plan.reused,
         "images": images,
         "answers": plan.images,
         "seconds": round(seconds, 1),
-        "labels": {work.model.spec.name: str(work.space) for work in plan.works},
+        "labels": {cell.model.spec.name: str(cell.space) for cell in plan.cells},
         "notes": list(notes_on(plan)),
         "problems": [problem._asdict() for problem in plan.problems],
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    models = {work.model.spec.name for work in plan.works}
-    conditions = {str(work.condition) for work in plan.works}
+    models = {cell.model.spec.name for cell in plan.cells}
+    conditions = {str(cell.condition) for cell in plan.cells}
     typer.echo(
         f"{counted(len(models), 'model')} × {counted(len(conditions), 'condition')} × "
-        f"{counted(images, 'image')}: {counted(len(plan.works), 'cell')}, {plan.reused:,} of them "
-        f"stored. {counted(plan.images, 'answer')} to go, about {duration(seconds)} on this machine."
+        f"{counted(images, 'image')}: {counted(len(plan.cells), 'cell')}, {plan.reused:,} of them "
+        f"stored. {counted(plan.images, 'prediction')} missing, about {duration(seconds)} on this machine."
     )
-    tell_labels({(work.model.spec.name, work.condition.dataset): str(work.space) for work in plan.works})
+    tell_labels({(cell.model.spec.name, cell.condition.dataset): str(cell.space) for cell in plan.cells})
     for note in notes_on(plan):
         typer.echo(f"note: {printable(note)}", err=True)
     for problem in plan.problems:

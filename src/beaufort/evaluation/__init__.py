@@ -1,35 +1,54 @@
-"""Evaluation: any model × any condition, answers kept so that nothing is run twice."""
+"""Evaluation: models × conditions × images, with predictions stored so that nothing is computed twice.
+
+`plan` lists what is missing, and `execute` computes it: tasks go to an engine, and predictions to the store.
+"""
 
 from __future__ import annotations
 
+from beaufort.evaluation.arguments import Conditions, Models
 from beaufort.evaluation.backends import DeviceError
-from beaufort.evaluation.costs import cost
 from beaufort.evaluation.engines import NodeSpeed, WorkerError
+from beaufort.evaluation.execution import CellResult, Progress, RunOutcome, common_outputs, execute
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
-from beaufort.evaluation.planning import Plan, Setup, Work
-from beaufort.evaluation.precision import Stop
+from beaufort.evaluation.options import (
+    EngineOptions,
+    LocalOptions,
+    ProcessOptions,
+    RayOptions,
+    RunOptions,
+    parse_engine,
+)
+from beaufort.evaluation.planning import Labels, Plan, PlannedCell, as_store, plan
 from beaufort.evaluation.preflight import NotReadyError
-from beaufort.evaluation.ray_engine import RayOptions
-from beaufort.evaluation.run import Evaluation, Result, evaluate, plan
-from beaufort.evaluation.schedule import Progress
+from beaufort.evaluation.ray_engine import import_ray
+from beaufort.evaluation.sources import ImageSource
 
 __all__ = [
+    "CellResult",
+    "Conditions",
     "DeviceError",
-    "Evaluation",
+    "EngineOptions",
+    "ImageSource",
+    "Labels",
     "LazyModel",
+    "LocalOptions",
+    "Models",
     "NodeSpeed",
     "NotReadyError",
     "Plan",
+    "PlannedCell",
+    "ProcessOptions",
     "Progress",
     "RayOptions",
-    "Result",
-    "Setup",
-    "Stop",
-    "Work",
+    "RunOptions",
+    "RunOutcome",
     "WorkerError",
-    "cost",
-    "evaluate",
+    "as_store",
+    "common_outputs",
+    "execute",
+    "import_ray",
     "notes_on",
+    "parse_engine",
     "plan",
 ]

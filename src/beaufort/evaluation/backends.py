@@ -22,12 +22,18 @@ from beaufort._core.arrays import Bytes, Images, on_host
 from beaufort._core.errors import BeaufortError
 from beaufort.corruptions import Chain
 from beaufort.data.labels import LabelSpace
-from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
-from beaufort.evaluation.planning import Setup
+from beaufort.evaluation.batches import HELD, Batch, ImageBlock, divisor_of_block, power_of_two
+from beaufort.evaluation.sources import ImageSource
 from beaufort.models import Model
 from beaufort.models.filtered import FilteredModel
 from beaufort.models.network import Network
-from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
+from beaufort.models.scoring import (
+    PredictionScores,
+    are_probabilities,
+    score_logits,
+    score_tensor,
+    unpack_scores,
+)
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import Frame
 from beaufort.suites.shifts import ModelShift
@@ -44,12 +50,12 @@ _TURN_S = 0.0005
 
 _Kind = TypeVar("_Kind")  # arrays or tensors: what came comes back
 
-BatchAnswer = tuple[AnswerScores, NDArray[np.float32] | None]
+BatchScores = tuple[PredictionScores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
 
 
-Film = tuple[Batch, ...]
-"""Batches of the same images that are made together: the frames of a sequence. Most have one."""
+BatchGroup = tuple[Batch, ...]
+"""Batches of the same images that are made together, as frames of a sequence; most have one."""
 
 
 class DeviceError(BeaufortError, RuntimeError):
@@ -71,7 +77,7 @@ class Backend(Protocol):
     def batch_size(self, image_bytes: int) -> int:
         """Default number of images in a batch, from the size of one image in bytes."""
 
-    def shown(self, pool: Executor, films: Iterator[Film]) -> Iterator[tuple[Batch, Images]]:
+    def corrupted(self, pool: Executor, batches: Iterator[BatchGroup]) -> Iterator[tuple[Batch, Images]]:
         """The batches with their corrupted images."""
 
     def used(self, condition: Condition) -> str:
@@ -81,87 +87,80 @@ class Backend(Protocol):
         """What a reader of the results should know, before anything is done."""
 
 
-def choose_backend(models: Sequence[Model], setup: Setup, jobs: int) -> Backend:
+def choose_backend(models: Sequence[Model], source: ImageSource, jobs: int) -> Backend:
     """The CUDA device of the first model that takes images there, else threads."""
     for model in models:
         if isinstance(model, Network) and model.on_device and model.device.startswith("cuda"):
-            return Device(setup, model.device)
-    return Threads(setup, jobs)
+            return DeviceBackend(source, model.device)
+    return CpuBackend(source, jobs)
 
 
-def ask(
-    model: Model, images: Images, truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
-) -> Callable[[], BatchAnswer]:
-    """Show images to a model; what comes back waits for the answer, scored in a label space.
-
-    A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
-    waits; all else is done at once. Logits are kept as the model gave them, those of every output.
-    """
-    if isinstance(model, Network) and model.takes_tensors(images):
-        from beaufort._core.device import upload
-        from beaufort.models.tensors import fetched
-
-        with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
-            found = model.predict_tensors(images)
-            if truth.ndim == 1:
-                scores = fetched(score_tensor(space.apply(found), upload(truth, found.device)))
-                shares = None if space.identity else fetched(look_like_shares(found))
-                kept = fetched(found) if keep_logits else None
-                return lambda: (
-                    _with_shares(unpack(scores()), None if shares is None else shares()),
-                    None if kept is None else kept(),
-                )
-        logits = found.float().cpu().numpy()  # sets of labels are scored by the host
-    elif isinstance(model, FilteredModel):
-        each = [np.asarray(one, np.float32) for one in model.view_logits(on_host(images))]
-        own = np.logical_and.reduce([look_like_shares(one) for one in each])  # means over views hide it
-        scored, logits_kept = _scored(model.mean_logits(each), truth, space, keep_logits=keep_logits)
-        return lambda: (_with_shares(scored, own), logits_kept)
-    else:
-        logits = np.asarray(model(on_host(images)), np.float32)
-    answer = _scored(logits, truth, space, keep_logits=keep_logits)
-    return lambda: answer
-
-
-def ask_changed(
+def predict(
     model: Model,
     images: Images,
     batch: Batch,
-    setup: Setup,
     truth: NDArray[np.int64],
     space: LabelSpace,
     *,
+    seed: int,
     keep_logits: bool,
-) -> Callable[[], BatchAnswer]:
-    """As `ask`, for a condition that makes its images for one model, as an attack does."""
+) -> Callable[[], BatchScores]:
+    """Run a model on the images of a batch; the result waits for the scores, in a label space.
+
+    A network that takes tensors runs on its device, where the logits are scored, too, and nothing waits; all
+    else is done at once. Logits are kept as the model gave them, those of every output.
+    """
     shift = batch.condition.shift
-    assert isinstance(shift, ModelShift)
-    found = shift.predict(model, images, ids=batch.ids, labels=truth, space=space, seed=setup.seed)
-    answer = _scored(np.asarray(found, np.float32), truth, space, keep_logits=keep_logits)
-    return lambda: answer
+    if batch.condition.needs_model:  # images are made for one model, as by an attack
+        assert isinstance(shift, ModelShift)
+        logits = shift.predict(model, images, ids=batch.ids, labels=truth, space=space, seed=seed)
+    elif isinstance(model, Network) and model.takes_tensors(images):
+        from beaufort._core.device import upload
+        from beaufort.models.tensors import fetched
+
+        with _explained(f"{model.spec.name} on {len(images)} images", only_memory=True):
+            found = model.predict_tensors(images)
+            if truth.ndim == 1:
+                scores = fetched(score_tensor(space.apply(found), upload(truth, found.device)))
+                suspect = None if space.identity else fetched(are_probabilities(found))
+                kept = fetched(found) if keep_logits else None
+                return lambda: (
+                    _marked(unpack_scores(scores()), None if suspect is None else suspect()),
+                    None if kept is None else kept(),
+                )
+        logits = found.float().cpu().numpy()  # label sets are scored by the host
+    elif isinstance(model, FilteredModel):
+        each = [np.asarray(one, np.float32) for one in model.view_logits(on_host(images))]
+        own = np.logical_and.reduce([are_probabilities(one) for one in each])  # means over views hide it
+        scored, logits_kept = _scored(model.mean_logits(each), truth, space, keep_logits=keep_logits)
+        return lambda: (_marked(scored, own), logits_kept)
+    else:
+        logits = model(on_host(images))
+    result = _scored(np.asarray(logits, np.float32), truth, space, keep_logits=keep_logits)
+    return lambda: result
 
 
 def _scored(
     logits: NDArray[np.float32], truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
-) -> BatchAnswer:
-    scored = score_logits(space.apply(logits), truth)
-    answer = _with_shares(scored, None if space.identity else look_like_shares(logits))
-    return answer, logits if keep_logits else None
+) -> BatchScores:
+    scores = score_logits(space.apply(logits), truth)
+    suspect = None if space.identity else are_probabilities(logits)
+    return _marked(scores, suspect), logits if keep_logits else None
 
 
-def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> AnswerScores:
-    """Whether answers look like probabilities is asked of all outputs, not of those that are classes."""
-    return scores if shares is None else scores._replace(shares=shares)
+def _marked(scores: PredictionScores, suspect: NDArray[np.bool_] | None) -> PredictionScores:
+    """Whether logits look like probabilities is a question about all outputs, not only the classes."""
+    return scores if suspect is None else scores._replace(are_probabilities=suspect)
 
 
-class Threads:
+class CpuBackend:
     """Arrays, corrupted by the CPU backend."""
 
     lag = 0
     ahead = False  # all threads corrupt
 
-    def __init__(self, setup: Setup, jobs: int) -> None:
-        self._setup = setup
+    def __init__(self, source: ImageSource, jobs: int) -> None:
+        self._source = source
         self._jobs = jobs
 
     def __enter__(self) -> Self:
@@ -174,15 +173,15 @@ class Threads:
     def batch_size(image_bytes: int) -> int:
         return power_of_two(16 * 224 * 224 * 3 // image_bytes)
 
-    def shown(self, pool: Executor, films: Iterator[Film]) -> Iterator[tuple[Batch, Images]]:
-        waiting: deque[tuple[Film, Future[list[Bytes]]]] = deque()
+    def corrupted(self, pool: Executor, batches: Iterator[BatchGroup]) -> Iterator[tuple[Batch, Images]]:
+        waiting: deque[tuple[BatchGroup, Future[list[Bytes]]]] = deque()
         size = 0
-        for film in films:
-            waiting.append((film, pool.submit(_on_host, self._setup, film)))
-            size += _size(film, self._setup)
+        for group in batches:
+            waiting.append((group, pool.submit(_on_host, self._source, group)))
+            size += _size(group, self._source)
             while len(waiting) > self._jobs + 1 or (size > _IN_FLIGHT and waiting):
                 first, shown = waiting.popleft()
-                size -= _size(first, self._setup)
+                size -= _size(first, self._source)
                 yield from zip(first, shown.result(), strict=True)
         while waiting:
             first, shown = waiting.popleft()
@@ -195,16 +194,16 @@ class Threads:
         yield from ()
 
 
-class Device:
+class DeviceBackend:
     """Tensors, corrupted on a device; by the CPU backend where a recipe is for arrays only."""
 
     lag = 2
     ahead = True
 
-    def __init__(self, setup: Setup, device: str) -> None:
+    def __init__(self, source: ImageSource, device: str) -> None:
         import torch
 
-        self._setup = setup
+        self._source = source
         self._device = torch.device(device)
         self._stream: Any = _stream_of(self._device) if self._device.type == "cuda" else None
 
@@ -220,19 +219,19 @@ class Device:
     def batch_size(image_bytes: int) -> int:
         return divisor_of_block(256 * 224 * 224 * 3 // image_bytes)
 
-    def shown(self, pool: Executor, films: Iterator[Film]) -> Iterator[tuple[Batch, Images]]:
+    def corrupted(self, pool: Executor, batches: Iterator[BatchGroup]) -> Iterator[tuple[Batch, Images]]:
         import torch
 
         waiting: deque[tuple[Batch, Images, Any]] = deque()
         most = 0  # the model begins with the first batch, and others are made while it looks
         clean: _Clean | None = None
-        for film in films:
-            if clean is None or clean.block is not film[0].block:
-                clean = _Clean(film[0].block, pool, self._device)
-            frames = self._corrupted(film, clean)
-            for batch in film:
+        for group in batches:
+            if clean is None or clean.block is not group[0].block:
+                clean = _Clean(group[0].block, pool, self._device)
+            images = self._corrupted(group, clean)
+            for batch in group:
                 with torch.cuda.stream(self._stream):
-                    made = next(frames)
+                    made = next(images)
                     waiting.append((batch, made, self._stream and self._stream.record_event()))
                 if len(waiting) > most:
                     yield self._handed_over(*waiting.popleft())
@@ -262,19 +261,19 @@ class Device:
             shown.record_stream(here)
         return batch, shown
 
-    def _corrupted(self, film: Film, clean: _Clean) -> Iterator[Images]:
-        """The batches of a film, one after the other as they are asked for."""
-        first = film[0]
+    def _corrupted(self, group: BatchGroup, clean: _Clean) -> Iterator[Images]:
+        """The corrupted images of a group, batch by batch."""
+        first = group[0]
         if not first.rows:
-            yield from (np.empty((0, 0, 0, 0), np.uint8) for _ in film)
+            yield from (np.empty((0, 0, 0, 0), np.uint8) for _ in group)
             return
-        with _told(f"{first.condition} on {len(first.rows)} images"), _named(film):
+        with _explained(f"{first.condition} on {len(first.rows)} images"), _with_ids(group):
             if _takes_tensors(first.condition):
-                yield from _applied(self._setup, film, clean.tensor(first))
+                yield from _applied(self._source, group, clean.tensor(first))
                 return
             from beaufort._core.device import upload
 
-            for made in _applied(self._setup, film, clean.array(first)):
+            for made in _applied(self._source, group, clean.array(first)):
                 yield upload(made, self._device)
 
 
@@ -289,7 +288,7 @@ def _stream_of(device: torch.device) -> Any:
 class _Clean:
     """The images of a block on the device, batch by batch, as far as `HELD` bytes go."""
 
-    def __init__(self, block: Block, pool: Executor, device: Any) -> None:
+    def __init__(self, block: ImageBlock, pool: Executor, device: Any) -> None:
         self.block, self._pool, self._device = block, pool, device
         self._held: dict[tuple[int, ...], Tensor] = {}
         self._room = HELD
@@ -305,7 +304,7 @@ class _Clean:
 
         if batch.rows in self._held:
             return self._held[batch.rows]
-        shape = (len(batch.rows), *batch.group.shape)
+        shape = (len(batch.rows), *batch.shape)
         host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._device.type == "cuda")
         self.array(batch, host.numpy())
         tensor = host.to(self._device, non_blocking=True)
@@ -322,7 +321,7 @@ def _takes_tensors(condition: Condition) -> bool:
 
 
 @contextlib.contextmanager
-def _told(what: str, *, only_memory: bool = False) -> Iterator[None]:
+def _explained(what: str, *, only_memory: bool = False) -> Iterator[None]:
     """Say what failed on the device, and what to do."""
     import torch
 
@@ -347,47 +346,47 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _size(film: Film, setup: Setup) -> int:
+def _size(group: BatchGroup, source: ImageSource) -> int:
     """In bytes, all of its batches together."""
-    return sum(batch.size for batch in film) // setup.frames
+    return sum(batch.size for batch in group) // source.frames
 
 
-def _on_host(setup: Setup, film: Film) -> list[Bytes]:
-    rows = film[0].rows
+def _on_host(source: ImageSource, group: BatchGroup) -> list[Bytes]:
+    rows = group[0].rows
     if not rows:
-        return [np.empty((0, 0, 0, 0), np.uint8) for _ in film]
-    with _named(film):
-        return list(_applied(setup, film, film[0].block.images(rows)))
+        return [np.empty((0, 0, 0, 0), np.uint8) for _ in group]
+    with _with_ids(group):
+        return list(_applied(source, group, group[0].block.images(rows)))
 
 
 @contextlib.contextmanager
-def _named(film: Film) -> Iterator[None]:
+def _with_ids(group: BatchGroup) -> Iterator[None]:
     """Say of an error which images it is about: those of a batch have the same size."""
     try:
         yield
     except BeaufortError as error:
-        ids = film[0].ids
+        ids = group[0].ids
         others = f", the first of {len(ids)} images" if len(ids) > 1 else ""
-        error.add_note(f"{ids[0]}{others}, under {film[0].condition}")
+        error.add_note(f"{ids[0]}{others}, under {group[0].condition}")
         raise
 
 
-def _applied(setup: Setup, film: Film, clean: _Kind) -> Iterator[_Kind]:
-    """What is shown of a batch of arrays or tensors `(n, h, w, c)`, for each condition of a film."""
-    first, ids = film[0].condition, film[0].ids
-    shifts = [batch.condition.shift for batch in film]
+def _applied(source: ImageSource, group: BatchGroup, clean: _Kind) -> Iterator[_Kind]:
+    """The corrupted images, arrays or tensors `(n, h, w, c)`, for each condition of a group."""
+    first, ids = group[0].condition, group[0].ids
+    shifts = [batch.condition.shift for batch in group]
     frames = [shift for shift in shifts if isinstance(shift, Frame)]
     images: Any = clean
-    if frames and setup.stored:
+    if frames and source.stored:
         yield from (cast("_Kind", frame.cut(images)) for frame in frames)
     elif frames:
         numbers = [frame.number for frame in frames]
-        made = frames[0].frames(images, numbers, ids=ids, seed=setup.seed)
+        made = frames[0].frames(images, numbers, ids=ids, seed=source.seed)
         yield from (cast("_Kind", frame) for frame in made)
-    elif setup.stored or first.needs_model:
+    elif source.stored or first.needs_model:
         yield clean  # they are that already, or are changed when the model is asked
     elif isinstance(images, np.ndarray):
-        yield first.apply(images, ids=ids, seed=setup.seed, scale=setup.scale)
+        yield first.apply(images, ids=ids, seed=source.seed, scale=source.scale)
     else:
-        some = first.apply(images.movedim(-1, 1), ids=ids, seed=setup.seed, scale=setup.scale)
+        some = first.apply(images.movedim(-1, 1), ids=ids, seed=source.seed, scale=source.scale)
         yield some.movedim(1, -1)

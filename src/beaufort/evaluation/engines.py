@@ -1,4 +1,4 @@
-"""Where units of work are done: in this process, or in several that are started for it."""
+"""Where tasks are done: in this process, or in several that are started for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pickle
 import signal
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.process import BaseProcess
@@ -18,7 +18,8 @@ from typing import Any, Protocol, Self
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.plugins import load_plugins
-from beaufort.evaluation.work import Job, Message, Unit, work
+from beaufort.evaluation.runner import TaskRunner
+from beaufort.evaluation.tasks import Event, Task
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -42,23 +43,23 @@ class NodeSpeed:
     """What a machine of a cluster has done so far."""
 
     answers: int
-    """Those that are stored."""
+    """Number of stored predictions."""
     seconds: float
     """Since its first worker began."""
     busy: float
-    """The share of their time in which its workers had something to do."""
+    """The fraction of their time in which its workers had something to do."""
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
+        """Predictions per second."""
         return self.answers / self.seconds if self.seconds else 0.0
 
 
 class Engine(Protocol):
-    """Schedules units of work: in this process, in several, or elsewhere."""
+    """Schedules tasks: in this process, in several, or elsewhere."""
 
     one_model: bool
-    """Whether a unit is for one model only, because workers hold one at a time; each has its queue then."""
+    """Whether a task is for one model only, because workers hold one at a time; each has its queue then."""
 
     @property
     def nodes(self) -> Mapping[str, NodeSpeed]:
@@ -70,18 +71,18 @@ class Engine(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
 
-    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
-        """Do the units, in any order, and tell of each batch and each part that is done."""
+    def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
+        """Do the tasks, in any order, with an event for each batch and each part that is done."""
 
 
-class Local:
+class LocalEngine:
     """Does the work in the calling process."""
 
     one_model = False
     nodes: Mapping[str, NodeSpeed] = {}
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, runner: TaskRunner) -> None:
+        self._runner = runner
 
     def __enter__(self) -> Self:
         return self
@@ -89,36 +90,34 @@ class Local:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
-        return work(self._job, chain.from_iterable(queues))
+    def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
+        return self._runner.run(chain.from_iterable(queues))
 
 
-class Processes:
+class ProcessEngine:
     """Worker processes with one thread each for every library, which load the models themselves.
 
-    A worker asks for a unit whenever it wants one, and sends back what is to be stored: only this process
+    A worker asks for a task whenever it wants one, and sends back what is to be stored: only this process
     writes. If one dies, or this process is interrupted, all end.
     """
 
     one_model = False
     nodes: Mapping[str, NodeSpeed] = {}
 
-    def __init__(self, job: Job, count: int) -> None:
-        for model in job.models:
-            model.check_pickle()
-        alone = tuple(model.for_one_thread() for model in job.models)
+    def __init__(self, runner: TaskRunner, count: int) -> None:
+        runner = runner.for_worker()
         try:
-            self._job = pickle.dumps(replace(job, models=alone, jobs=1))
-        except Exception as error:  # an object may refuse in its own way
+            self._runner = pickle.dumps(runner)
+        except Exception as error:  # whatever the pickling of an object raises
             raise OptionError(
-                "with several processes, the data set must be one that can be pickled, got one that cannot "
-                f"({type(error).__name__}: {error}); give it as text, or use one process"
+                f"with several processes, the dataset must be picklable ({type(error).__name__}: {error}); "
+                "pass it as text, or use one process"
             ) from None
         self._count = count
         self._workers: dict[Any, BaseProcess] = {}
         """By our end of the pipe."""
         self._informed: set[Any] = set()
-        """Those that have the job."""
+        """Those that have the runner."""
 
     def __enter__(self) -> Self:
         context = get_context("spawn")
@@ -147,16 +146,16 @@ class Processes:
                 process.join()
         self._workers.clear()
 
-    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
+    def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
         rest = chain.from_iterable(queues)
         busy = set(self._workers)
         for ours in busy:
-            self._send(ours, b"" if ours in self._informed else self._job)
+            self._send(ours, b"" if ours in self._informed else self._runner)
         self._informed |= busy
         while busy:
             for ours in connection.wait(busy):
                 match self._receive(ours):
-                    case _Signal.WANTS_UNIT:
+                    case _Signal.WANTS_TASK:
                         self._send(ours, pickle.dumps(next(rest, None)))
                     case _Signal.DONE:
                         busy.discard(ours)
@@ -192,7 +191,7 @@ class Processes:
 class _Signal(enum.Enum):
     """Control messages of a worker."""
 
-    WANTS_UNIT = enum.auto()
+    WANTS_TASK = enum.auto()
     DONE = enum.auto()
 
 
@@ -213,7 +212,7 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Block interrupts while processes are started, which begin so; one that comes meanwhile is met after."""
+    """Block interrupts while processes are started; one that comes meanwhile is handled after."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -226,7 +225,7 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def _serve(theirs: Any) -> None:
-    """What a worker does: units of the job that it is sent first, until nobody is there any more."""
+    """What a worker does: tasks for the runner that it is sent first, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -234,14 +233,14 @@ def _serve(theirs: Any) -> None:
 
     cv2.setNumThreads(1)
     load_plugins()
-    job = None
+    runner: TaskRunner | None = None
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             packed = theirs.recv_bytes()
             try:
-                job = job or pickle.loads(packed)
-                for message in work(job, _units(theirs)):
-                    theirs.send(message)
+                runner = runner or pickle.loads(packed)
+                for event in runner.run(_tasks(theirs)):
+                    theirs.send(event)
             except (EOFError, ConnectionError):
                 raise
             except Exception as error:
@@ -249,13 +248,13 @@ def _serve(theirs: Any) -> None:
             theirs.send(_Signal.DONE)
 
 
-def _units(theirs: Any) -> Iterator[Unit]:
+def _tasks(theirs: Any) -> Iterator[Task]:
     while True:
-        theirs.send(_Signal.WANTS_UNIT)
-        unit = pickle.loads(theirs.recv_bytes())
-        if unit is None:
+        theirs.send(_Signal.WANTS_TASK)
+        task = pickle.loads(theirs.recv_bytes())
+        if task is None:
             return
-        yield unit
+        yield task
 
 
 def portable(error: Exception) -> Exception:

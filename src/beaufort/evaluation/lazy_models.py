@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,24 +40,18 @@ class LazyModel:
 
     @property
     def spec(self) -> ModelSpec:
-        """The model's spec; it stays known after `let_go`."""
+        """The model's spec; it stays known after `unload`."""
         if self._spec is None:
             self._spec = self.load().spec
         return self._spec
 
-    def count_outputs(self, known: int | None, image: Callable[[], Bytes]) -> None:
-        """Have the number of its outputs in its spec, which may not say it.
+    def set_outputs(self, count: int) -> None:
+        """Note the number of outputs that an earlier run has counted."""
+        self._spec = replace(self.spec, classes=count)
 
-        Which of them belong to the classes of a data set cannot be said without.
-
-        Args:
-            known: the number, if an earlier run has counted them.
-            image: makes an image to show it otherwise.
-        """
-        if known is not None:
-            self._spec = replace(self.spec, classes=known)
-        else:
-            self._spec = counted_spec(self.load(), image())
+    def count_outputs(self, image: Bytes) -> None:
+        """Run the model on an image to count its outputs, where the spec does not say how many it has."""
+        self._spec = counted_spec(self.load(), image)
 
     @property
     def device(self) -> str:
@@ -71,7 +65,7 @@ class LazyModel:
             self._model = load_model(self.text, **self.options)
         return self._model
 
-    def let_go(self) -> None:
+    def unload(self) -> None:
         """Free a model that was loaded from text; `load` loads it again. A model given as an object stays."""
         if self.text is not None:
             self._model = None

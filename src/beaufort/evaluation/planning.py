@@ -1,44 +1,50 @@
-"""Which cells there are, and what is missing of each."""
+"""The plan of a run: every cell (model × condition), and the ranges of images that it lacks."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from beaufort._core.arrays import Bytes
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_count
 from beaufort.corruptions import SCALES
-from beaufort.data import Dataset, PreparedImages, Problem, Sample, Step, worth_decoders
-from beaufort.data.labels import DatasetLabels, Grouping, LabelSets, LabelSpace, ModelOutputs, find_space
+from beaufort.data import Problem, start_source
+from beaufort.data.labels import DatasetLabels, Grouping, LabelSpace, ModelOutputs, find_space
+from beaufort.data.objects import Data
+from beaufort.evaluation.arguments import Conditions, Models, find_models, find_seed, find_suite
 from beaufort.evaluation.lazy_models import LazyModel
-from beaufort.models import ModelSpec
-from beaufort.store import Cell, Listing, Store, StoreError
+from beaufort.evaluation.options import RunOptions
+from beaufort.evaluation.preflight import Requirements
+from beaufort.evaluation.sources import ImageSource, Sources, find_sources
+from beaufort.models import Model, ModelSpec
+from beaufort.store import Cell, FileStore, Listing, Store, StoreError
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import Demanding
 
 Range = tuple[int, int]
 Labels = str | Path | Grouping | LabelSpace | None
-"""How labels and outputs come together, as `find_space` takes it."""
+"""How labels and outputs are matched, as `find_space` takes it."""
 Facts = dict[str, Any]
 T = TypeVar("T")
 
 _READERS = 16
-"""Cells of a store that are looked at side by side: one that is far away answers slowly."""
+"""Cells of a store that are read at the same time: a remote one answers slowly."""
 
 
-class Once(Generic[T]):
-    """A value that is made by the first thread that asks for it."""
+class _Lazy(Generic[T]):
+    """A value that is computed once, by the first thread that asks for it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -52,172 +58,201 @@ class Once(Generic[T]):
             return self._made[0]
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What all cells of a run on one data set share: the images, how they are prepared, the seed."""
-
-    dataset: Dataset
-    count: int
-    """How many images of the data set, from the first on."""
-    prepare: tuple[Step, ...]
-    scale: str
-    seed: int
-    suite: Suite | None = None
-    """The suite that the conditions come from, if they come from one."""
-    truths: LabelSets | None = None
-    """The labels that are right for each image, where that is not the data set's alone."""
-    stored: bool = False
-    """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
-    frames: int = 1
-    """How many versions of one image a picture has, below each other: the frames of a stored sequence."""
-    least_side: int = 0
-    """Pixels that both sides of a picture must have at least, once it is made ready."""
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The facts of the data set."""
-        digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
-        return {"name": self.dataset.name, "digest": digest, **self.order}
-
-    @property
-    def order(self) -> dict[str, Any]:
-        """The facts of the order of the images; none if it is the data set's own."""
-        if self.dataset.order is None:
-            return {}
-        return {"spread" if self.dataset.spread else "order": self.dataset.order}
-
-    def labels(self, space: LabelSpace) -> dict[str, Any]:
-        """The facts of how answers are scored; none where a label is the number of the one right output."""
-        facts = space.facts()
-        return facts if self.truths is None else {**facts, "truths": self.truths.digest}
-
-    def truth(self, space: LabelSpace) -> NDArray[np.int64]:
-        """The right label, or labels, of each image, as `beaufort.store.correct` takes them."""
-        dataset = self.dataset
-        return dataset.labels if self.truths is None else self.truths.labels(dataset.ids, space)
-
-    @property
-    def steps(self) -> list[str]:
-        """What is done to a picture before it is corrupted, as text."""
-        return [*([] if self.grey else ["rgb"]), *map(str, self.prepare)]
-
-    @property
-    def grey(self) -> bool:
-        """Whether grey pictures stay grey: digits do; of photos the published sets made color pictures."""
-        return self.scale == "mnist"
-
-    def image(self, sample: Sample) -> Bytes:
-        """A picture made ready, `(h, w, c)`."""
-        return self.pictures.ready(sample.image)
-
-    @property
-    def pictures(self) -> PreparedImages:
-        """The pictures of the data set, made ready."""
-        return PreparedImages(self.dataset, self.prepare, self.grey, self.least_side)
-
-    @cached_property
-    def worth_decoders(self) -> bool:
-        """Whether processes should decode the pictures for a device; they are tried once."""
-        return worth_decoders(self.pictures, self.count)
-
-    def first_image(self) -> Bytes:
-        """The first picture that can be read, made ready; an error if none can."""
-        problems = []
-        for picture in map(self.pictures, range(self.count)):
-            if not isinstance(picture, Problem):
-                return picture
-            problems.append(picture)
-        raise no_picture(self.dataset.name, problems)
-
-
-def no_picture(name: str, problems: Sequence[Problem]) -> ImageFileError:
-    """The error for data of which no picture can be read, with the first problem if there is one."""
-    why = f"; the first is {problems[0].id}: {problems[0].message}" if problems else ""
-    return ImageFileError(f"no picture of {name} can be read{why}")
-
-
 @dataclass(frozen=True, eq=False)
-class Work:
-    """One cell and the ranges of images that have no answer in the store yet."""
+class PlannedCell:
+    """One model under one condition, and the ranges of images without a stored prediction."""
 
     model: LazyModel
     condition: Condition
-    facts: tuple[Facts, Once[Facts], Once[Facts]]
+    facts: tuple[Facts, _Lazy[Facts], _Lazy[Facts]]
     """Of the model, the data and the condition; digests are computed when they are needed."""
     gaps: tuple[Range, ...]
     space: LabelSpace
-    setup: Setup
-    place: int = 0
-    """Of the setup in the plan."""
+    source: ImageSource
+    source_index: int = 0
+    """Of the source in the plan."""
 
     @cached_property
     def cell(self) -> Cell:
-        """What the store knows it by."""
+        """The cell of the store."""
         model, data, condition = self.facts
         return Cell(model, data(), condition())
 
     @property
     def images(self) -> int:
-        """Number of images without an answer."""
+        """Number of images without a prediction."""
         return sum(stop - start for start, stop in self.gaps)
+
+    def gaps_within(self, start: int, stop: float) -> list[Range]:
+        """The parts of its gaps that lie in a range."""
+        clipped = ((max(a, start), int(min(b, stop))) for a, b in self.gaps)
+        return [(a, b) for a, b in clipped if a < b]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All cells of a run, those that are done included."""
+    """All cells of a run, including those that are complete."""
 
-    setups: tuple[Setup, ...]
-    """One for each data set, and for each condition of a stored one."""
-    works: tuple[Work, ...]
+    sources: tuple[ImageSource, ...]
+    """One for each dataset, and for each condition of a stored one."""
+    cells: tuple[PlannedCell, ...]
     listing: Listing
     """The files of the store when the plan was made."""
+    store: Store
     suite: Suite | None = None
-    """The suite that was asked for; None for a list of conditions."""
+    """The suite; None for a list of conditions."""
+    options: RunOptions = field(default_factory=RunOptions)
 
     @property
-    def setup(self) -> Setup:
-        """The first setup; there is only one unless the suite has several data sets."""
-        return self.setups[0]
+    def source(self) -> ImageSource:
+        """The first source; there is only one unless the suite has several datasets."""
+        return self.sources[0]
+
+    @property
+    def parts(self) -> list[Sequence[PlannedCell]]:
+        """The cells of each dataset of the suite; none without a suite."""
+        if self.suite is None:
+            return []
+        if not self.suite.parts:
+            return [self.cells]
+        return [[cell for cell in self.cells if cell.source.suite is part] for part in self.suite.parts]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Files of the data that were found to be broken on opening: what they hold is not shown."""
-        return tuple(dict.fromkeys(one for setup in self.setups for one in setup.dataset.problems))
+        """Files of the data that were found to be broken on opening; their images are not evaluated."""
+        return tuple(dict.fromkeys(one for source in self.sources for one in source.dataset.problems))
 
     @property
     def images(self) -> int:
-        """Number of answers that are missing, over all cells."""
-        return sum(work.images for work in self.works)
+        """Number of missing predictions, over all cells."""
+        return sum(cell.images for cell in self.cells)
 
     @property
     def reused(self) -> int:
-        """Number of cells for which the store has every answer."""
-        return sum(not work.gaps for work in self.works)
+        """Number of cells for which the store has every prediction."""
+        return sum(not cell.gaps for cell in self.cells)
+
+    def estimate_seconds(self) -> float:
+        """About how many seconds the rest takes on this machine: one batch of each model is timed.
+
+        Attacks count with all of their steps; where a model is fooled soon, it takes less.
+        """
+        todo: dict[LazyModel, dict[int, int]] = {}
+        for cell in self.cells:
+            if cell.gaps:
+                passes = shift.passes if isinstance(shift := cell.condition.shift, Demanding) else 1
+                one = todo.setdefault(cell.model, {})
+                one[cell.source_index] = one.get(cell.source_index, 0) + passes * cell.images
+        seconds = 0.0
+        for model, images in todo.items():
+            seconds += _seconds_per_image(model.load(), self.sources[min(images)]) * sum(images.values())
+            model.unload()
+        return seconds
 
 
-def make_plan(
-    models: Sequence[LazyModel],
-    groups: Sequence[tuple[Setup, Sequence[Condition]]],
-    store: Store,
+def _seconds_per_image(model: Model, source: ImageSource) -> float:
+    from beaufort.evaluation.backends import CpuBackend
+
+    _, first = source.first_image
+    batch = np.repeat(first[None], min(CpuBackend.batch_size(first.size), source.count), axis=0)
+    model(batch)  # the first call is slower than the others
+    start = time.perf_counter()
+    model(batch)
+    return (time.perf_counter() - start) / len(batch)
+
+
+def plan(
+    models: Models,
+    suite: Conditions,
+    data: Data,
+    store: str | Path | Store,
+    *,
+    limit: int | None = None,
     labels: Labels = None,
-    convention: str | None = None,
-    suite: Suite | None = None,
+    seed: int = 0,
+    options: RunOptions | None = None,
+    keep_models: bool = False,
+) -> Plan:
+    """What `evaluate` would do with the same arguments.
+
+    Everything that a run needs is looked for, and fetched from the catalog; a `NotReadyError` lists all that
+    is missing. Models given as text are loaded for their specs, one after the other. With `keep_models` all
+    of them stay in memory, ready for a run in this process; otherwise there is never more than one.
+    """
+    options = (options or RunOptions()).with_label_sets()
+    found = find_suite(suite, options.prepare)
+    named = found if isinstance(found, Suite) else None
+    if labels is not None and named is not None and named.parts:
+        raise OptionError(f"labels requires a suite of one dataset; {named} has its own for each part")
+    lazy = find_models(models)
+    runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
+    limit = None if limit is None else validate_count("limit", limit)
+    seed = find_seed(seed)
+    needs = Requirements()
+    sources = needs.get("the data", lambda: find_sources(found, data, limit, seed, options))
+    if runs_here and sources and any(model.device.startswith("cuda") for model in lazy):
+        _expect_decoders(sources[0][0])  # beside the models
+    for model in lazy:  # after all that could be a typing mistake: some take minutes to load
+        needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
+        if not keep_models:
+            model.unload()
+    if sources is None or needs.missing:
+        needs.files(found.conditions() if isinstance(found, Suite) else found)
+        needs.check()
+    assert sources is not None
+    opened = as_store(store)
+    planned = _make_plan(lazy, sources, opened, labels, options, named, keep_models=keep_models)
+    needs.files(cell.condition for cell in planned.cells if cell.gaps and not cell.source.stored)
+    if planned.images:
+        needs.room(opened, _needed_bytes(planned))
+    needs.check()
+    return planned
+
+
+def as_store(store: str | Path | Store) -> Store:
+    """The store at a location, or the store itself."""
+    if isinstance(store, str | os.PathLike):
+        return FileStore(store)
+    if not isinstance(store, Store):
+        raise OptionError(f"store must be a folder, a URL or a Store, got {store!r:.60}")
+    return store
+
+
+def _expect_decoders(source: ImageSource) -> None:
+    """Start the process that decoders are forked from, if they will be worth it: it takes a while."""
+    with contextlib.suppress(Exception):  # what fails is met again when images are decoded
+        if source.worth_decoders:
+            start_source(type(source.images))
+
+
+def _needed_bytes(planned: Plan) -> float:
+    """About how many bytes the missing predictions take in a store."""
+    logit_bytes = _LOGIT_BYTES if planned.options.keep_logits else 0
+    return sum(
+        cell.images * (_ROW_BYTES + logit_bytes * (cell.model.spec.classes or 0)) for cell in planned.cells
+    )
+
+
+_ROW_BYTES = 40
+"""What a prediction takes in a store at least: measured are 40 to 58 bytes."""
+_LOGIT_BYTES = 1.9
+"""What a logit takes, as float16, compressed."""
+
+
+def _make_plan(
+    models: Sequence[LazyModel],
+    sources: Sources,
+    store: Store,
+    labels: Labels,
+    options: RunOptions,
+    suite: Suite | None,
     *,
     keep_models: bool,
 ) -> Plan:
-    """What there is to do; the store is looked at, and nothing is run.
+    """The cells, with the gaps that the store leaves; nothing is run.
 
-    Only a model that does not say how many outputs it has is shown an image, to count them, unless the store
+    Only a model that does not say how many outputs it has is run on an image, to count them, unless the store
     has a record of them.
-
-    Args:
-        models: those to ask.
-        groups: each data set with its conditions.
-        store: where answers are kept.
-        labels: as for `evaluate`; those of the suite if None.
-        convention: likewise.
-        suite: the suite that was asked for; None for a list of conditions.
-        keep_models: whether models that had to be loaded stay in memory, all together.
     """
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -225,52 +260,56 @@ def make_plan(
             f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
             "`as_model(…, name='other')` gives a name"
         )
-    _count_outputs(models, groups[0][0], store, keep_models=keep_models)
+    _count_outputs(models, sources[0][0], store, keep_models=keep_models)
     spaces = [
-        {id(model): space_of(model.spec, setup, labels, convention) for model in models}
-        for setup, _ in groups
+        {id(model): space_of(model.spec, source, labels, options.convention) for model in models}
+        for source, _ in sources
     ]
-    every = [condition for _, conditions in groups for condition in conditions]
+    every = [condition for _, conditions in sources for condition in conditions]
     _check_models(models, every, keep_models=keep_models)
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
     sides = [
-        (Once(lambda setup=setup: setup.data), _condition_facts(conditions, setup))  # type: ignore[misc]
-        for setup, conditions in groups
+        (_Lazy(lambda source=source: source.facts), _condition_facts(conditions, source))  # type: ignore[misc]
+        for source, conditions in sources
     ]
-    works = []
+    cells = []
     for model, about in zip(models, abouts, strict=True):
-        for place, ((setup, conditions), (data, facts)) in enumerate(zip(groups, sides, strict=True)):
-            space = spaces[place][id(model)]
-            mine = _with_labels(data, setup.labels(space))
-            for condition, fact in zip(conditions, facts, strict=True):
-                whole = ((0, setup.count),)
-                works.append(Work(model, condition, (about, mine, fact), whole, space, setup, place))
-    if listing:  # where nothing is stored, nobody waits until all data are read for their digest
-        works = _without_stored(works, store, listing)
-    return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
+        for index, ((source, conditions), (data, facts)) in enumerate(zip(sources, sides, strict=True)):
+            space = spaces[index][id(model)]
+            mine = _with_labels(data, source.scoring_facts(space))
+            whole = ((0, source.count),)
+            cells += [
+                PlannedCell(model, condition, (about, mine, fact), whole, space, source, index)
+                for condition, fact in zip(conditions, facts, strict=True)
+            ]
+    if listing:  # where nothing is stored, the first batch does not wait for the digest of all data
+        cells = list(_without_stored(cells, store, listing))
+    return Plan(tuple(source for source, _ in sources), tuple(cells), listing, store, suite, options)
 
 
-def _count_outputs(models: Sequence[LazyModel], setup: Setup, store: Store, *, keep_models: bool) -> None:
-    """Know the number of outputs of every model: a service need not be there if all its answers are."""
-
-    def image() -> Bytes:
-        picture = setup.first_image()
-        return picture[: len(picture) // setup.frames]
-
+def _count_outputs(
+    models: Sequence[LazyModel], source: ImageSource, store: Store, *, keep_models: bool
+) -> None:
+    """Know the number of outputs of every model: a service need not be running if all is stored."""
     for model in models:
         if model.spec.classes is None:
-            model.count_outputs(_recorded_outputs(model.spec, store), image)
+            known = _recorded_outputs(model.spec, store)
+            if known is None:
+                _, image = source.first_image
+                model.count_outputs(image[: len(image) // source.frames])
+            else:
+                model.set_outputs(known)
             if not keep_models:
-                model.let_go()
+                model.unload()
 
 
 def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
     """How many outputs a model had in an earlier run of the store, if that is the same model."""
     if not spec.reusable:
         return None
-    with suppress(StoreError):  # a record that cannot be read is told by those who need it
+    with contextlib.suppress(StoreError):  # a record that cannot be read is reported by those who need it
         for record in store.runs():
             names = {(one.get("name"), one.get("digest")) for one in record.get("models", ())}
             same = (spec.name, spec.digest) in names
@@ -280,37 +319,38 @@ def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
     return None
 
 
-def _without_stored(works: Sequence[Work], store: Store, listing: Listing) -> list[Work]:
-    """The works with the gaps that the store leaves; stored files are read, several at a time."""
+def _without_stored(cells: Sequence[PlannedCell], store: Store, listing: Listing) -> Iterator[PlannedCell]:
+    """The cells with the gaps that the store leaves; stored files are read, several at a time."""
 
-    def gaps(work: Work) -> tuple[Range, ...]:
-        return tuple(store.missing(work.cell, work.setup.count, listing))
+    def gaps(one: PlannedCell) -> tuple[Range, ...]:
+        return tuple(store.missing(one.cell, one.source.count, listing))
 
     with ThreadPoolExecutor(_READERS, thread_name_prefix="beaufort planning") as pool:
-        return [replace(work, gaps=left) for work, left in zip(works, pool.map(gaps, works), strict=True)]
+        for cell, left in zip(cells, pool.map(gaps, cells), strict=True):
+            yield replace(cell, gaps=left)
 
 
 def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
-    """Let shifts that are made for a model look at every one of them, before hours are spent on others."""
+    """Let shifts that are made for a model check every one of them, before hours are spent on others."""
+    shifts = [condition.shift for condition in conditions]
     for model in models:
-        for condition in conditions:
-            shift = condition.shift
+        for shift in shifts:
             if isinstance(shift, Demanding):
                 shift.check(model.load())
         if not keep_models:
-            model.let_go()
+            model.unload()
 
 
-def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:
-    """The facts of the data with those of how answers are scored, if there are any."""
-    return Once(lambda: {**data(), "labels": labels}) if labels else data
+def _with_labels(data: _Lazy[Facts], labels: Facts) -> _Lazy[Facts]:
+    """The facts of the data with those of how predictions are scored, if there are any."""
+    return _Lazy(lambda: {**data(), "labels": labels}) if labels else data
 
 
 def space_of(
-    spec: ModelSpec, setup: Setup, labels: Labels = None, convention: str | None = None
+    spec: ModelSpec, source: ImageSource, labels: Labels = None, convention: str | None = None
 ) -> LabelSpace:
-    """The label space in which a model answers for a data set."""
-    dataset, suite = setup.dataset, setup.suite
+    """The label space in which a model is scored on a dataset."""
+    dataset, suite = source.dataset, source.suite
     used = np.unique(dataset.labels)
     if suite is not None:
         labels = suite.grouping if labels is None else labels
@@ -318,59 +358,52 @@ def space_of(
     return find_space(
         DatasetLabels(dataset.name, dataset.classes, used, dataset.by_name),
         ModelOutputs(
-            spec.name,
-            spec.classes,
-            spec.class_names,
-            spec.label_space,
-            suite.label_space if suite else None,
+            spec.name, spec.classes, spec.class_names, spec.label_space, suite.label_space if suite else None
         ),
         labels=labels,
         convention=convention,
     )
 
 
-def _model_facts(model: LazyModel) -> dict[str, Any]:
+def _model_facts(model: LazyModel) -> Facts:
     spec = model.spec
     facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
-    if not spec.reusable:  # nobody can say whether it is the model of an earlier run
+    if not spec.reusable:  # whether it is the model of an earlier run is unknown
         facts["run"] = uuid.uuid4().hex
     return facts
 
 
-def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
+def _check_different(abouts: Sequence[Facts]) -> None:
     """Two names for what the store takes for one model are a mistake within one run."""
-    seen: list[dict[str, Any]] = []
-    for about in abouts:
-        facts = {key: value for key, value in about.items() if key != "name"}
-        for other in seen:
-            if facts == {key: value for key, value in other.items() if key != "name"}:
+    for place, about in enumerate(abouts):
+        for other in abouts[:place]:
+            if {**about, "name": ""} == {**other, "name": ""}:
                 raise OptionError(
                     f"the models {other['name']} and {about['name']} cannot be told apart: same weights and "
                     "preprocessing, or functions with the same version; give them different versions"
                 )
-        seen.append(about)
 
 
-def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once[Facts]]:
-    if setup.stored:
-        digest = Once(setup.dataset.images_digest)
+def _condition_facts(conditions: Sequence[Condition], source: ImageSource) -> list[_Lazy[Facts]]:
+    if source.stored:
+        digest = _Lazy(source.dataset.images_digest)
         return [
-            Once(lambda condition=condition: _stored_facts(condition, setup, digest()))  # type: ignore[misc]
+            _Lazy(lambda condition=condition: _stored_facts(condition, source, digest()))  # type: ignore[misc]
             for condition in conditions
         ]
     side, channels = None, 3
-    if setup.count and any(not condition.clean for condition in conditions):
-        first = setup.first_image()
+    if source.count and any(not condition.clean for condition in conditions):
+        _, first = source.first_image
         channels = first.shape[-1]
-        side = None if setup.scale in SCALES else min(first.shape[:2])
-    about: dict[str, Any] = {"scale": setup.scale, "seed": setup.seed, "side": side, "channels": channels}
-    found = [{**condition.facts(**about), "prepare": setup.steps} for condition in conditions]
-    return [Once(lambda facts=facts: facts) for facts in found]  # type: ignore[misc]
+        side = None if source.scale in SCALES else min(first.shape[:2])
+    about: Facts = {"scale": source.scale, "seed": source.seed, "side": side, "channels": channels}
+    found = [{**condition.facts(**about), "prepare": source.steps} for condition in conditions]
+    return [_Lazy(lambda facts=facts: facts) for facts in found]  # type: ignore[misc]
 
 
-def _stored_facts(condition: Condition, setup: Setup, digest: str) -> Facts:
-    """Of pictures that are a condition already: what they are, and nothing of how they were made."""
+def _stored_facts(condition: Condition, source: ImageSource, digest: str) -> Facts:
+    """Of images that were corrupted before: what they are, and nothing of how they were made."""
     made = {"corruption": condition.corruption, "stored": digest}
     strength: Facts = {} if condition.clean else {"severity": condition.severity}
     level = {} if condition.level is None else {"level": condition.level}
-    return {**made, **strength, **level, "prepare": setup.steps}
+    return {**made, **strength, **level, "prepare": source.steps}

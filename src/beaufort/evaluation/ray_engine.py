@@ -1,7 +1,7 @@
-"""Units of work done by Ray actors, on one machine or many.
+"""Tasks done by Ray actors, on one machine or many.
 
-Actors write answers to the store themselves and tell this process what they have stored: tables never pass
-through here. What an actor had not stored when it died is done again by others.
+Actors write predictions to the store themselves and report what they have stored: tables never pass through
+this process. What an actor had not stored when it died is done again by others.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from beaufort._core.errors import MissingExtraError, OptionError
-from beaufort._core.validation import validate_count
-from beaufort.evaluation.dispatch import Dispatch
 from beaufort.evaluation.engines import NodeSpeed, WorkerError
-from beaufort.evaluation.nodes import check_nodes
-from beaufort.evaluation.parcel import Contents, pack
-from beaufort.evaluation.planning import Work
-from beaufort.evaluation.ray_worker import REPORTS, Begun, Gathered, Report, Worker
-from beaufort.evaluation.work import Answered, Job, Message, Unit, Written
+from beaufort.evaluation.options import RayOptions
+from beaufort.evaluation.planning import PlannedCell
+from beaufort.evaluation.ray_nodes import check_nodes
+from beaufort.evaluation.ray_worker import REPORTS, Begun, Gathered, Payload, Report, Worker, WorkerSetup
+from beaufort.evaluation.runner import TaskRunner
+from beaufort.evaluation.task_queue import TaskQueue
+from beaufort.evaluation.tasks import BatchDone, Event, StoredPredictions, Task
 from beaufort.store import Piece, Store
 
 _REPORT_S = 0.1
@@ -41,35 +41,8 @@ _NO_ROOM_S = 600.0
 """How long no worker at all may be there, because the cluster has no room, or grows."""
 
 
-@dataclass(frozen=True)
-class RayOptions:
-    """Where workers run, and what each is given.
-
-    Args:
-        address: of a cluster that runs, `auto` for the one that this machine belongs to; None starts one on
-            this machine, for the run alone.
-        workers: how many; as many as there is room for, with one processor left free, if None.
-        cpus: processors of a worker.
-        gpus: GPUs of a worker; a share such as 0.25 lets four of them use one.
-    """
-
-    address: str | None = None
-    workers: int | None = None
-    cpus: float = 1
-    gpus: float = 0
-
-    def __post_init__(self) -> None:
-        if self.workers is not None:
-            validate_count("workers", self.workers)
-        for name, value, least in (("cpus", self.cpus, "above 0"), ("gpus", self.gpus, "from 0")):
-            if not (value > 0 if least == "above 0" else value >= 0):
-                raise OptionError(f"{name} must be a number {least}, got {value!r}")
-            if value > 1 and value != int(value):
-                raise OptionError(f"{name} must be a whole number, or a share below 1, got {value!r}")
-
-
 @dataclass
-class _Hand:
+class _WorkerInfo:
     """What is known of a worker."""
 
     actor: Any
@@ -79,25 +52,25 @@ class _Hand:
     seconds: float = 0.0
     idle: float = 0.0
     unstored: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """Answers of each work, as in `Answered`, that were told of and are not stored yet."""
+    """Predictions of each cell, as in `BatchDone`, that were reported and are not stored yet."""
     gathering: set[int] = field(default_factory=set)
-    """Works whose pieces it puts together."""
+    """Cells whose pieces it puts together."""
 
-    def count(self, work: int, images: int, labeled: int, correct: int) -> None:
-        before = self.unstored.pop(work, (0, 0, 0))
+    def count(self, cell: int, images: int, labeled: int, correct: int) -> None:
+        before = self.unstored.pop(cell, (0, 0, 0))
         now = before[0] + images, before[1] + labeled, before[2] + correct
         if any(now):
-            self.unstored[work] = now
+            self.unstored[cell] = now
 
 
-class Ray:
+class RayEngine:
     """Actors of a cluster. Without one that runs, one of this machine is started, and stopped at the end.
 
     Args:
-        job: what there is to do.
+        runner: does the tasks.
         options: with how many workers, and where.
         store: to which workers write.
-        works: those of the plan, by whose numbers units name them.
+        cells: those of the plan, by whose numbers tasks name them.
         provenance: what stands beside answers.
     """
 
@@ -105,23 +78,22 @@ class Ray:
 
     def __init__(
         self,
-        job: Job,
+        runner: TaskRunner,
         options: RayOptions,
         store: Store,
-        works: Sequence[Work],
+        cells: Sequence[PlannedCell],
         provenance: Mapping[str, Any],
     ) -> None:
         self._options = options
-        self._works = works
-        alone = job.models if options.gpus else tuple(model.for_one_thread() for model in job.models)
-        job = replace(job, models=alone, jobs=max(1, int(options.cpus)))
-        self._contents = Contents(job, store, dict(provenance))
-        self._hands: dict[Any, _Hand] = {}
+        self._cells = cells
+        runner = runner.for_worker(max(1, int(options.cpus)), limit_models=not options.gpus)
+        self._setup = WorkerSetup(runner, store, dict(provenance))
+        self._infos: dict[Any, _WorkerInfo] = {}
         """By the stream of what they report."""
-        self._gone: list[_Hand] = []
+        self._gone: list[_WorkerInfo] = []
         self._first_seen: dict[str, float] = {}
         """When the first worker of a node reported."""
-        self._latest: _Hand | None = None
+        self._latest: _WorkerInfo | None = None
         """Whose message was told last."""
         self._nodes: Mapping[str, NodeSpeed] = {}
         self._nodes_until = 0.0
@@ -131,14 +103,14 @@ class Ray:
 
     def __enter__(self) -> Self:
         ray = import_ray()
-        parcel = pack(self._contents)
+        payload = Payload.of(self._setup)
         self._watch_interrupts()
         try:
             if not ray.is_initialized():
                 self._ours = True
                 _start(self._options)
-            self._parcel = ray.put(parcel)
-            check_nodes(self._contents, self._parcel, self._options.cpus, self._options.gpus)
+            self._payload = ray.put(payload)
+            check_nodes(self._setup, self._payload, self._options.cpus, self._options.gpus)
             wanted = self._options.workers or max(1, _room(self._options, free=1))
             self._pause = max(_REPORT_S, wanted / _REPORTS_A_SECOND)
             for _ in range(wanted):
@@ -154,10 +126,10 @@ class Ray:
         ray = import_ray()
         if self._handler_before is not None:
             signal.signal(signal.SIGINT, self._handler_before)
-        for hand in self._hands.values():
+        for info in self._infos.values():
             with contextlib.suppress(Exception):  # the cluster may be gone
-                ray.kill(hand.actor)
-        self._hands.clear()
+                ray.kill(info.actor)
+        self._infos.clear()
         if self._ours:
             ray.shutdown()
 
@@ -181,39 +153,39 @@ class Ray:
         return self._nodes
 
     def _speeds(self, now: float) -> dict[str, NodeSpeed]:
-        hands: dict[str, list[_Hand]] = {}
-        for hand in (*self._hands.values(), *self._gone):
-            hands.setdefault(hand.node, []).append(hand)
+        infos: dict[str, list[_WorkerInfo]] = {}
+        for info in (*self._infos.values(), *self._gone):
+            infos.setdefault(info.node, []).append(info)
         found = {}
         for node, since in self._first_seen.items():
-            seconds = sum(hand.seconds for hand in hands[node])
-            busy = 1 - sum(hand.idle for hand in hands[node]) / seconds if seconds else 0.0
-            found[node] = NodeSpeed(sum(hand.answers for hand in hands[node]), now - since, busy)
+            seconds = sum(info.seconds for info in infos[node])
+            busy = 1 - sum(info.idle for info in infos[node]) / seconds if seconds else 0.0
+            found[node] = NodeSpeed(sum(info.answers for info in infos[node]), now - since, busy)
         return found
 
-    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
-        dispatch = Dispatch(queues)
+    def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
+        queue = TaskQueue(queues)
         deaths = 0
         seen = time.monotonic()
-        self._offer(dispatch)
-        while not dispatch.finished or any(hand.gathering for hand in self._hands.values()):
+        self._offer(queue)
+        while not queue.finished or any(info.gathering for info in self._infos.values()):
             for stream in self._ready():
                 report = _next(stream)
                 if self._interrupted:
                     raise KeyboardInterrupt
                 if isinstance(report, Report):
-                    if any(isinstance(message, Written) for message in report.messages):
+                    if any(isinstance(message, StoredPredictions) for message in report.messages):
                         deaths = 0
-                    yield from self._take(stream, report, dispatch)
+                    yield from self._take(stream, report, queue)
                     continue
                 deaths += 1
-                yield from self._lose(stream, report, dispatch)
-                if deaths > _IDLE_DEATHS * (len(self._hands) + 1):
+                yield from self._lose(stream, report, queue)
+                if deaths > _IDLE_DEATHS * (len(self._infos) + 1):
                     raise WorkerError(
                         f"workers end before they store anything; the last one says: {report}"
                     ) from None
                 self._hire()
-            if any(hand.node for hand in self._hands.values()):
+            if any(info.node for info in self._infos.values()):
                 seen = time.monotonic()
             elif time.monotonic() > seen + _NO_ROOM_S:
                 raise WorkerError(
@@ -221,58 +193,58 @@ class Ray:
                     f"with {self._options.cpus:g} CPUs and {self._options.gpus:g} GPUs. What was stored "
                     "stays; the same run again does the rest"
                 )
-            self._offer(dispatch)
+            self._offer(queue)
         self._nodes, self._nodes_until = self._speeds(time.monotonic()), math.inf  # what comes is not theirs
 
     def gather(self, number: int, pieces: Sequence[Piece]) -> None:
         """Have the pieces of a work put together by the worker that stored the last of them."""
-        hand = self._latest
-        assert hand is not None, "a piece was stored by somebody"
-        hand.gathering.add(number)
-        hand.actor.gather.remote(number, self._works[number].cell, pieces)
+        info = self._latest
+        assert info is not None, "a piece was stored by somebody"
+        info.gathering.add(number)
+        info.actor.gather.remote(number, self._cells[number].cell, pieces)
 
     def _ready(self) -> list[Any]:
         """The streams that have something, as soon as there is one; none after a while."""
         ray = import_ray()
-        streams = list(self._hands)
+        streams = list(self._infos)
         ready, rest = ray.wait(streams, num_returns=1, timeout=1.0)
         if ready and rest:
             more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
             ready = [*ready, *more]
         return list(ready)
 
-    def _take(self, stream: Any, report: Report, dispatch: Dispatch) -> Iterator[Message]:
-        hand = self._latest = self._hands[stream]
-        hand.node, hand.seconds, hand.idle = report.node, report.seconds, report.idle
+    def _take(self, stream: Any, report: Report, queue: TaskQueue) -> Iterator[Event]:
+        info = self._latest = self._infos[stream]
+        info.node, info.seconds, info.idle = report.node, report.seconds, report.idle
         self._first_seen.setdefault(report.node, time.monotonic())
         for message in report.messages:
             match message:
                 case Exception():
                     raise message
                 case Begun():
-                    dispatch.begun(stream, 1)
+                    queue.begun(stream, 1)
                     continue
                 case Gathered(number):
-                    hand.gathering.discard(number)
+                    info.gathering.discard(number)
                     continue
-                case Answered():
-                    hand.count(*message)
-                case Written(number, piece, counts):
+                case BatchDone():
+                    info.count(*message)
+                case StoredPredictions(number, piece, counts):
                     rows = piece.stop - piece.start
-                    hand.answers += rows
-                    hand.count(number, counts.unread - rows, -counts.images, -counts.correct)
-                    dispatch.stored(stream, number, piece.start, piece.stop)
+                    info.answers += rows
+                    info.count(number, counts.unread - rows, -counts.images, -counts.correct)
+                    queue.stored(stream, number, piece.start, piece.stop)
             yield message
 
-    def _lose(self, stream: Any, reason: str, dispatch: Dispatch) -> Iterator[Message]:
+    def _lose(self, stream: Any, reason: str, queue: TaskQueue) -> Iterator[Event]:
         """A worker is gone: take back what it told of and did not store."""
-        hand = self._hands.pop(stream)
+        info = self._infos.pop(stream)
         with contextlib.suppress(Exception):
-            import_ray().kill(hand.actor)  # if only what it told was lost, it must not keep its place
-        self._gone.append(replace(hand, actor=None, unstored={}, gathering=set()))
-        for number, (images, labeled, correct) in hand.unstored.items():
-            yield Answered(number, -images, -labeled, -correct)
-        yield from dispatch.lost(stream, reason)
+            import_ray().kill(info.actor)  # if only what it told was lost, it must not keep its place
+        self._gone.append(replace(info, actor=None, unstored={}, gathering=set()))
+        for number, (images, labeled, correct) in info.unstored.items():
+            yield BatchDone(number, -images, -labeled, -correct)
+        yield from queue.lost(stream, reason)
 
     def _hire(self) -> None:
         options = self._options
@@ -280,16 +252,16 @@ class Ray:
             import_ray()
             .remote(Worker)
             .options(num_cpus=options.cpus, num_gpus=options.gpus, max_restarts=0, max_concurrency=2)
-            .remote(self._parcel, self._pause)
+            .remote(self._payload, self._pause)
         )
         reports = actor.reports.options(num_returns="streaming", _generator_backpressure_num_objects=REPORTS)
-        self._hands[reports.remote()] = _Hand(actor)
+        self._infos[reports.remote()] = _WorkerInfo(actor)
 
-    def _offer(self, dispatch: Dispatch) -> None:
-        for stream, hand in self._hands.items():
-            while hand.node and (ticket := dispatch.take(stream)) is not None:
-                numbers = {number for part in ticket.unit.parts for number, _ in part.works}
-                hand.actor.offer.remote(ticket, {number: self._works[number].cell for number in numbers})
+    def _offer(self, queue: TaskQueue) -> None:
+        for stream, info in self._infos.items():
+            while info.node and (assignment := queue.take(stream)) is not None:
+                numbers = {number for part in assignment.task.parts for number, _ in part.cells}
+                info.actor.offer.remote(assignment, {number: self._cells[number].cell for number in numbers})
 
 
 def import_ray() -> Any:

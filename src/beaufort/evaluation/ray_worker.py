@@ -1,12 +1,15 @@
-"""A Ray actor that does units of work.
+"""A Ray actor that does tasks.
 
-It holds one model at a time and serves units of it, in a thread that other threads feed and listen to. It
+It holds one model at a time and serves tasks of it, in a thread that other threads feed and listen to. It
 writes answers to the store itself, and tells only what it has stored: tables never leave it. What it tells
 comes as a stream that waits when nobody reads it, so that memory is bounded on both sides.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pickle
 import queue
 import threading
 import time
@@ -14,14 +17,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from beaufort.evaluation.dispatch import Ticket
+from beaufort._core.errors import OptionError
+from beaufort._core.plugins import load_plugins, named_modules
 from beaufort.evaluation.engines import portable
-from beaufort.evaluation.keeper import count_answers
-from beaufort.evaluation.parcel import Parcel, unpack
-from beaufort.evaluation.work import Answered, Made, Message, Note, Unit, Written, work
-from beaufort.store import Cell, Piece, StoreError
+from beaufort.evaluation.result_writer import count_predictions
+from beaufort.evaluation.runner import TaskRunner
+from beaufort.evaluation.task_queue import Assignment
+from beaufort.evaluation.tasks import BatchDone, Event, Note, PredictionRows, StoredPredictions, Task
+from beaufort.store import Cell, Piece, Store, StoreError
 
 MESSAGES = 256
 """Messages that a worker holds for who listens, at most, and those of a report; then it waits."""
@@ -31,13 +37,50 @@ REPORTS = 4
 _WRITERS = 8
 """They wait for a disk or a network most of the time."""
 _PAUSE_S = 0.5
-"""How long a worker waits for another ticket before it brings those that it has to an end."""
+"""How long a worker waits for another assignment before it brings those that it has to an end."""
 _CELLS = 4096
 """Cells that a worker remembers: far more than it is ever given at a time."""
 
 
+class WorkerSetup(NamedTuple):
+    """What a worker needs to know of a run."""
+
+    runner: TaskRunner
+    store: Store
+    provenance: Mapping[str, Any]
+
+
+class Payload(NamedTuple):
+    """A pickled setup, and what must be done before it is unpickled on another machine."""
+
+    folder: str
+    """The working folder: paths of models, data and the store are as seen from it."""
+    modules: tuple[str, ...]
+    """Plug-ins that were named; the setup may have conditions that they register."""
+    pickled: bytes
+
+    @classmethod
+    def of(cls, setup: WorkerSetup) -> Payload:
+        """Pickle a setup, or raise an error that says what cannot be pickled."""
+        try:
+            pickled = pickle.dumps(setup)
+        except Exception as error:  # whatever the pickling of an object raises
+            raise OptionError(
+                f"with Ray, the dataset and the store must be picklable ({type(error).__name__}: {error})"
+            ) from None
+        return cls(str(Path.cwd()), tuple(named_modules()), pickled)
+
+    def open(self) -> WorkerSetup:
+        """The setup, in the folder that it was made in, if it is there."""
+        with contextlib.suppress(OSError):  # on this machine it may be missing; then paths should be absolute
+            os.chdir(self.folder)
+        load_plugins(self.modules)
+        setup: WorkerSetup = pickle.loads(self.pickled)
+        return setup
+
+
 class Begun(NamedTuple):
-    """A ticket that a worker has begun."""
+    """A assignment that a worker has begun."""
 
     number: int
 
@@ -45,39 +88,39 @@ class Begun(NamedTuple):
 class Gathered(NamedTuple):
     """The pieces of a cell were put together, or could not be."""
 
-    work: int
+    cell: int
 
 
-Told = Message | Begun | Gathered | Exception
+Told = Event | Begun | Gathered | Exception
 
 
 class Report(NamedTuple):
-    """What a worker tells: what came of its tickets since the last time, and how busy it was so far."""
+    """What a worker tells: what came of its assignments since the last time, and how busy it was so far."""
 
     messages: list[Told]
     node: str
     seconds: float = 0.0
-    """Since the first ticket."""
+    """Since the first assignment."""
     idle: float = 0.0
     """Seconds of them in which it had nothing to do."""
 
 
 class Worker:
-    """Does units of one model after the other.
+    """Does tasks of one model after the other.
 
     Args:
-        parcel: what there is to do.
+        payload: the run.
         pause: how many seconds it collects what it has to tell; less if it has nothing left to do.
     """
 
-    def __init__(self, parcel: Parcel, pause: float) -> None:
+    def __init__(self, payload: Payload, pause: float) -> None:
         import cv2
 
         cv2.setNumThreads(1)
-        self._job, self._store, self._provenance = unpack(parcel)
+        self._runner, self._store, self._provenance = payload.open()
         self._pause = pause
-        self._tickets: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
-        self._next: Ticket | None = None
+        self._assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
+        self._next: Assignment | None = None
         self._held: int | None = None
         """The model that is loaded."""
         self._cells: dict[int, Cell] = {}
@@ -89,13 +132,13 @@ class Worker:
         self._idle = 0.0
         threading.Thread(target=self._work, daemon=True).start()
 
-    def offer(self, ticket: Ticket, cells: Mapping[int, Cell]) -> None:
+    def offer(self, assignment: Assignment, cells: Mapping[int, Cell]) -> None:
         """Something more to do."""
         for number, cell in cells.items():
             self._cells[number] = self._cells.pop(number, cell)
         while len(self._cells) > _CELLS:
             del self._cells[next(iter(self._cells))]
-        self._tickets.put(ticket)
+        self._assignments.put(assignment)
 
     def gather(self, number: int, cell: Cell, pieces: Sequence[Piece]) -> None:
         """Put the pieces of a cell that is whole together, beside other work."""
@@ -115,7 +158,7 @@ class Worker:
         yield self._told.get()
         until = time.monotonic() + self._pause
         for _ in range(MESSAGES - 1):
-            hungry = self._tickets.empty()
+            hungry = self._assignments.empty()
             left = until - time.monotonic()
             try:
                 yield self._told.get_nowait() if hungry or left <= 0 else self._told.get(timeout=left)
@@ -130,16 +173,15 @@ class Worker:
             self._told.put(portable(error))
 
     def _one_model(self) -> None:
-        """Do tickets for one model, as long as there are any."""
-        ticket = self._next or self._waited(None)
-        if self._held not in (None, ticket.model):
-            self._job.models[self._held].let_go()
-        self._next, self._held = ticket, ticket.model
-        spaces = tuple((each[ticket.model],) for each in self._job.spaces)
-        job = replace(self._job, models=(self._job.models[ticket.model],), spaces=spaces)
+        """Do assignments for one model, as long as there are any."""
+        assignment = self._next or self._waited(None)
+        if self._held not in (None, assignment.model):
+            self._runner.models[self._held].unload()
+        self._next, self._held = assignment, assignment.model
+        runner = self._runner.for_model(assignment.model)
         writing = self._writing
-        for message in work(job, self._units(ticket.model)):
-            if isinstance(message, Made):
+        for message in runner.run(self._tasks(assignment.model)):
+            if isinstance(message, PredictionRows):
                 writing.append(self._writers.submit(self._keep, message))
                 while len(writing) > 2 * _WRITERS or (writing and writing[0].done()):
                     writing.popleft().result()
@@ -148,24 +190,24 @@ class Worker:
         while writing and self._next is None:  # else they are written beside the next model's work
             writing.popleft().result()
 
-    def _units(self, model: int) -> Iterator[Unit]:
-        """Tickets for a model until there is none; what is prepared for them is then brought to its end."""
+    def _tasks(self, model: int) -> Iterator[Task]:
+        """Tasks for a model until there is none; what is prepared for them is then finished."""
         while True:
             try:
-                ticket, self._next = self._next or self._waited(_PAUSE_S), None
+                assignment, self._next = self._next or self._waited(_PAUSE_S), None
             except queue.Empty:
                 return
-            if ticket.model != model:
-                self._next = ticket
+            if assignment.model != model:
+                self._next = assignment
                 return
-            self._told.put(Begun(ticket.number))
-            yield _first_model(ticket.unit)
+            self._told.put(Begun(assignment.number))
+            yield _first_model(assignment.task)
 
-    def _waited(self, timeout: float | None) -> Ticket:
-        """The next ticket; the time until it comes is idle."""
+    def _waited(self, timeout: float | None) -> Assignment:
+        """The next assignment; the time until it comes is idle."""
         before = time.monotonic()
         try:
-            return self._tickets.get(timeout=timeout)
+            return self._assignments.get(timeout=timeout)
         finally:
             now = time.monotonic()
             if self._start is None:
@@ -173,10 +215,10 @@ class Worker:
             else:
                 self._idle += now - before
 
-    def _keep(self, made: Made) -> None:
-        cell = self._cells[made.work]
+    def _keep(self, made: PredictionRows) -> None:
+        cell = self._cells[made.cell]
         piece = self._store.write(cell, made.start, made.table, {**self._provenance, "backend": made.backend})
-        self._told.put(Written(made.work, piece, count_answers(made.table)))
+        self._told.put(StoredPredictions(made.cell, piece, count_predictions(made.table)))
 
     def _gather(self, number: int, cell: Cell, pieces: Sequence[Piece]) -> None:
         try:
@@ -196,21 +238,21 @@ def _node_name() -> str:
     return f"{about.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"
 
 
-def _first_model(unit: Unit) -> Unit:
-    """The unit for a job of one model."""
-    parts = (part._replace(works=tuple((number, 0) for number, _ in part.works)) for part in unit.parts)
-    return replace(unit, parts=tuple(parts))
+def _first_model(task: Task) -> Task:
+    """The task for a job of one model."""
+    parts = (part._replace(cells=tuple((number, 0) for number, _ in part.cells)) for part in task.parts)
+    return replace(task, parts=tuple(parts))
 
 
 def _summed(messages: Iterator[Told]) -> list[Told]:
     """Messages, with one for all batches of a work."""
     found: list[Told] = []
-    batches: dict[int, Answered] = {}
+    batches: dict[int, BatchDone] = {}
     for message in messages:
-        if isinstance(message, Answered):
-            before = batches.get(message.work, Answered(message.work, 0, 0, 0))
+        if isinstance(message, BatchDone):
+            before = batches.get(message.cell, BatchDone(message.cell, 0, 0, 0))
             sums = (a + b for a, b in zip(before[1:], message[1:], strict=True))
-            batches[message.work] = Answered(message.work, *sums)
+            batches[message.cell] = BatchDone(message.cell, *sums)
         else:
             found.append(message)
     return [*batches.values(), *found]

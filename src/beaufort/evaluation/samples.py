@@ -14,7 +14,8 @@ from beaufort._core.validation import validate_count
 from beaufort.data import Problem, dataset_kind, decode_file, in_npz, load_dataset, pixels_in
 from beaufort.data.images import is_image_name
 from beaufort.data.labels import LabelSpace
-from beaufort.evaluation.planning import Labels, Setup, no_picture, space_of
+from beaufort.evaluation.planning import Labels, space_of
+from beaufort.evaluation.sources import ImageSource, no_image
 from beaufort.models import Model, ModelSpec
 from beaufort.models.network import counted_spec
 from beaufort.suites import Suite, get_suite
@@ -59,16 +60,16 @@ def read_samples(
     if unlabeled is not None:
         found, unread = unlabeled
         if not found:
-            raise no_picture(str(data), unread)
+            raise no_image(str(data), unread)
         pictures = [spec.preprocessing.fit(picture[None])[0] for picture in found]
         space = LabelSpace(_counted(model, pictures[0]).classes)
         return Samples(_stacked(pictures, data, spec), None, space, problems=tuple(unread))
     dataset = load_dataset(str(data))
     dataset = dataset.spread_out(0) if limit < len(dataset) else dataset
     prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
-    setup = Setup(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
-    pictures, right, problems = _ready(setup, spec)
-    space = space_of(_counted(model, pictures[0]), setup, labels, convention)
+    source = ImageSource(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
+    pictures, right, problems = _ready(source, spec)
+    space = space_of(_counted(model, pictures[0]), source, labels, convention)
     stacked = _stacked(pictures, data, spec)
     return Samples(stacked, np.array(right, np.int64), space, dataset.classes, problems)
 
@@ -85,18 +86,18 @@ def _grey(spec: ModelSpec) -> bool:
     return spec.preprocessing.channels == 1
 
 
-def _ready(setup: Setup, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple[Problem, ...]]:
+def _ready(source: ImageSource, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple[Problem, ...]]:
     """The pictures as the model would see them with their labels, and what cannot be read."""
-    pictures, labels, problems = [], [], list(setup.dataset.problems)
-    for place in range(setup.count):
-        picture = setup.pictures(place)
+    pictures, labels, problems = [], [], list(source.dataset.problems)
+    for place in range(source.count):
+        picture = source.images(place)
         if isinstance(picture, Problem):
             problems.append(picture)
             continue
         pictures.append(spec.preprocessing.fit(picture[None])[0])
-        labels.append(int(setup.dataset.labels[place]))
+        labels.append(int(source.dataset.labels[place]))
     if not pictures:
-        raise no_picture(setup.dataset.name, problems)
+        raise no_image(source.dataset.name, problems)
     return pictures, labels, tuple(problems)
 
 

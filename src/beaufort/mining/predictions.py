@@ -17,7 +17,8 @@ from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 
 if TYPE_CHECKING:  # evaluation needs pyarrow, which generating images does not
-    from beaufort.evaluation import Evaluation, Progress
+    from beaufort.evaluation import Progress
+    from beaufort.results import Run
     from beaufort.store import Store
     from beaufort.suites import Suite
 
@@ -99,7 +100,8 @@ def predict_set(
         batch_size: as for `evaluate`.
         progress: as for `evaluate`.
     """
-    from beaufort.evaluation import LazyModel, evaluate
+    from beaufort.evaluation import LazyModel, RunOptions
+    from beaufort.results import evaluate
 
     if not models:
         raise MiningError("at least one model is required")
@@ -112,21 +114,22 @@ def predict_set(
             zero_shot.append(LazyModel(one, {"classes": names, "templates": (_PROMPT,)}))
         else:
             plain.append(one)
-    options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     found: dict[bool, list[_ModelPredictions]] = {False: [], True: []}
     if plain:
         convention = convention or ("all" if labels is not None else None)
         try:
+            options = RunOptions(convention=convention, batch_size=batch_size)
             done = evaluate(
-                plain, mined_suite(), data, store, labels=labels, convention=convention, **options
+                plain, mined_suite(), data, store, labels=labels, options=options, progress=progress
             )
         except LabelError as error:
             raise error.without("--classes", "--labels identity") from None
         found[False] = _model_predictions(done, data)
     if zero_shot:
         places = {category: (place,) for place, category in enumerate(data.classes)}
+        options = RunOptions(convention="restricted", batch_size=batch_size)
         done = evaluate(
-            zero_shot, mined_suite(), data, store, labels=places, convention="restricted", **options
+            zero_shot, mined_suite(), data, store, labels=places, options=options, progress=progress
         )
         found[True] = _model_predictions(done, data)
     # In the order in which models were given: callers tell surrogates from others by it.
@@ -161,7 +164,7 @@ class _ModelPredictions:
     runner_up: NDArray[np.int64]
 
 
-def _model_predictions(done: Evaluation, data: Dataset) -> list[_ModelPredictions]:
+def _model_predictions(done: Run, data: Dataset) -> list[_ModelPredictions]:
     """Return the predictions of each model, in the order in which models were given."""
     if done.problems:
         first = done.problems[0]

@@ -32,7 +32,7 @@ _MOST_CLASSES = 1 << 15
 _COLUMNS = ("p_label", "nll", "brier", "entropy", "usable", "shares")
 
 
-class AnswerScores(NamedTuple):
+class PredictionScores(NamedTuple):
     """What is kept of some images' answers, one row an image."""
 
     top: NDArray[np.int32]
@@ -48,7 +48,7 @@ class AnswerScores(NamedTuple):
     """In nats."""
     usable: NDArray[np.bool_]
     """Whether the logits are numbers or -inf, one of them a number; without that, the rest means nothing."""
-    shares: NDArray[np.bool_]
+    are_probabilities: NDArray[np.bool_]
     """Whether the logits look like probabilities: none below 0, the sum about 1."""
 
 
@@ -73,7 +73,7 @@ def correct(top: NDArray[Any], labels: NDArray[Any], among: int = 1) -> NDArray[
     return found
 
 
-def look_like_shares(logits: Any) -> Any:
+def are_probabilities(logits: Any) -> Any:
     """Whether each row of an array or a tensor looks like probabilities: none below 0, the sum about 1."""
     if isinstance(logits, np.ndarray):
         sums = logits.astype(np.float64).sum(axis=1)
@@ -81,12 +81,12 @@ def look_like_shares(logits: Any) -> Any:
     return (logits.amin(dim=1) >= 0) & ((logits.double().sum(dim=1) - 1).abs() < _SUM_TOLERANCE)
 
 
-def join_scores(parts: Sequence[AnswerScores]) -> AnswerScores:
+def join_scores(parts: Sequence[PredictionScores]) -> PredictionScores:
     """The scores of several batches as one."""
-    return parts[0] if len(parts) == 1 else AnswerScores(*map(np.concatenate, zip(*parts, strict=True)))
+    return parts[0] if len(parts) == 1 else PredictionScores(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> AnswerScores:
+def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> PredictionScores:
     """The scores of float32 logits `(images, classes)` beside the true classes, in either form of `correct`.
 
     A set of classes that are right counts as one class, whose probability is the sum of theirs.
@@ -96,7 +96,7 @@ def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> AnswerSco
     return join_scores([_score(logits[span], labels[span]) for span in spans])
 
 
-def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> AnswerScores:
+def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> PredictionScores:
     highest = logits.max(axis=1, initial=-np.inf)
     usable = np.isfinite(highest)
     if not usable.all():
@@ -123,7 +123,7 @@ def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> AnswerScores:
     np.maximum(wide, _LOWEST, out=wide)
     brier = squares - 2 * p_label + 1
     entropy = log_total - np.einsum("ij,ij->i", exps, wide) / total
-    return AnswerScores(
+    return PredictionScores(
         top,
         (np.take_along_axis(exps, top, axis=1) / total[:, None]).astype(np.float32),
         p_label.astype(np.float32),
@@ -151,7 +151,7 @@ def _best(logits: NDArray[np.float32], count: int) -> NDArray[np.int32]:
 
 
 def score_tensor(logits: Any, labels: Any) -> Any:
-    """As `score_logits`, of tensors on any device: all columns in one float32 tensor, for `unpack`.
+    """As `score_logits`, of tensors on any device: all columns in one float32 tensor, for `unpack_scores`.
 
     The host waits for nothing, and one copy brings everything there.
     """
@@ -206,10 +206,10 @@ def _best_of_tensor(logits: Any, count: int) -> Any:
     return torch.topk(ordered * 2**32 + behind, count, dim=1).indices
 
 
-def unpack(packed: NDArray[np.float32]) -> AnswerScores:
+def unpack_scores(packed: NDArray[np.float32]) -> PredictionScores:
     """What `score_tensor` packed."""
     count = (packed.shape[1] - len(_COLUMNS)) // 2
     top = np.ascontiguousarray(packed[:, :count]).view(np.int32)
     p = np.ascontiguousarray(packed[:, count : 2 * count])
     p_label, nll, brier, entropy, usable, shares = np.ascontiguousarray(packed[:, 2 * count :].T)
-    return AnswerScores(top, p, p_label, nll, brier, entropy, usable > 0, shares > 0)
+    return PredictionScores(top, p, p_label, nll, brier, entropy, usable > 0, shares > 0)

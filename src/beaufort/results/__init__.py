@@ -14,6 +14,7 @@ from beaufort.results.open import open_parts, open_results, open_target, open_ta
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
 from beaufort.results.results import ListedStore, Results, join_results, pair_parts
+from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
 from beaufort.results.scoring import score
 from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, worst_decision
@@ -41,6 +42,7 @@ __all__ = [
     "ResultSetting",
     "Results",
     "ResultsError",
+    "Run",
     "Scored",
     "Scores",
     "SeedSpread",
@@ -48,9 +50,11 @@ __all__ = [
     "SharedPredictions",
     "ShiftScore",
     "Spread",
+    "Stop",
     "Verdict",
     "check_baseline",
     "compare",
+    "evaluate",
     "find_baseline",
     "gate",
     "join_results",
@@ -61,6 +65,7 @@ __all__ = [
     "order_of",
     "pair_parts",
     "plan_images",
+    "plan_run",
     "pm_scores",
     "read_column",
     "score",

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beaufort.models.scoring import correct
 from beaufort.results._match import ResultsError
 from beaufort.results.rescore import Rescoring
-from beaufort.store import Cell, Listing, Store, StoreError, correct, labeled, truth_of
+from beaufort.store import Cell, Listing, Store, StoreError, labeled, truth_of
 from beaufort.store.columns import column_of, numbers_of
 from beaufort.suites.conditions import Condition
 

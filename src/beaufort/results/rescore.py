@@ -22,7 +22,7 @@ from beaufort.data.labels import (
     read_label_sets,
 )
 from beaufort.results._match import ResultsError, Scored, scored_as
-from beaufort.store import Cell, Listing, Store, predictions, unanswered
+from beaufort.store import Cell, Listing, Store, predictions, without_prediction
 from beaufort.store.columns import column_of, numbers_of
 from beaufort.suites.conditions import Condition
 
@@ -36,7 +36,7 @@ def stored_space(cells: Mapping[Condition, Cell]) -> LabelSpace:
 def _no_logits(model: str) -> ResultsError:
     return ResultsError(
         f"answers of {model} can be scored in another label space if all their logits were kept, got answers "
-        "without; run it again in that space, or with --keep-logits"
+        "without; run it again in that space, or with --config keep_logits=true"
     )
 
 
@@ -62,7 +62,7 @@ class Rescoring:
         made = predictions(ids, labels, self.space.apply(logits), truth=self._truth(ids))
         if len(lost):
             names = list(map(str, lost["id"].to_pylist()))
-            empty = unanswered(names, numbers_of(lost["label"]), made.schema, self._truth(names))
+            empty = without_prediction(names, numbers_of(lost["label"]), made.schema, self._truth(names))
             made = pa.concat_tables([made, empty])
         places = np.concatenate([numbers_of(answered["place"]), numbers_of(lost["place"])])
         return made.add_column(0, "place", column_of(places)).take(column_of(np.argsort(places)))

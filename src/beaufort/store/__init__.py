@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from beaufort.models.scoring import (
-    AnswerScores,
-    correct,
-    join_scores,
-    look_like_shares,
-    score_logits,
-    score_tensor,
-    unpack,
-)
 from beaufort.store._gather import flat_origins
 from beaufort.store._housekeeping import Merged
 from beaufort.store.cells import Cell
@@ -21,21 +12,20 @@ from beaufort.store.pieces import Listing, Piece
 from beaufort.store.prediction_tables import (
     PredictionsError,
     Summary,
-    answered,
     labeled,
     predictions,
     summarize,
     table_of,
     truth_of,
-    unanswered,
-    with_truth,
+    with_label,
+    with_prediction,
+    without_prediction,
 )
 from beaufort.store.protocol import Store
 from beaufort.store.sql import connect, query
 
 __all__ = [
     "TO_SET_ASIDE",
-    "AnswerScores",
     "Cell",
     "FaultyFileError",
     "FileStore",
@@ -48,23 +38,17 @@ __all__ = [
     "Store",
     "StoreError",
     "Summary",
-    "answered",
     "connect",
-    "correct",
     "flat_origins",
-    "join_scores",
     "labeled",
-    "look_like_shares",
     "predictions",
     "query",
-    "score_logits",
-    "score_tensor",
     "summarize",
     "table_of",
     "to_bytes",
     "to_json",
     "truth_of",
-    "unanswered",
-    "unpack",
-    "with_truth",
+    "with_label",
+    "with_prediction",
+    "without_prediction",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError
 from beaufort._core.text import counted
-from beaufort.models.scoring import AnswerScores, correct, score_logits
+from beaufort.models.scoring import PredictionScores, correct, score_logits
 from beaufort.store.columns import column_of, numbers_of, text_column
 
 Summary = dict[str, float]
@@ -52,7 +52,7 @@ def predictions(
 def table_of(
     ids: Sequence[str],
     labels: NDArray[Any],
-    scores: AnswerScores,
+    scores: PredictionScores,
     logits: NDArray[np.float32] | None = None,
     truth: NDArray[Any] | None = None,
 ) -> pa.Table:
@@ -84,7 +84,7 @@ def _lists(values: NDArray[Any]) -> Any:
     return pa.FixedSizeListArray.from_arrays(column_of(values.ravel()), values.shape[1])
 
 
-def unanswered(
+def without_prediction(
     ids: Sequence[str],
     labels: Sequence[int] | NDArray[Any],
     like: pa.Schema,
@@ -107,7 +107,7 @@ def truth_of(table: pa.Table) -> NDArray[np.int32]:
     return np.asarray(numbers_of(column.flatten()), np.int32).reshape(len(table), -1)
 
 
-def answered(table: pa.Table) -> pa.Table:
+def with_prediction(table: pa.Table) -> pa.Table:
     """The rows that have an answer: images that could not be read have none."""
     top = table["top"]
     return table.filter(top.is_valid()) if top.null_count else table
@@ -120,7 +120,7 @@ def labeled(table: pa.Table) -> NDArray[np.bool_]:
     return found
 
 
-def with_truth(table: pa.Table) -> pa.Table:
+def with_label(table: pa.Table) -> pa.Table:
     """The rows that have a truth."""
     known = labeled(table)
     return table if known.all() else table.filter(column_of(known))
@@ -136,7 +136,7 @@ def summarize(table: pa.Table) -> Summary:
     Rows that do not count are told apart as `unread`: those without an answer, and those without a truth.
     """
     every = len(table)
-    table = with_truth(answered(table))
+    table = with_label(with_prediction(table))
     top: Any = table["top"].combine_chunks()
     shares: Any = table["p"].combine_chunks()
     width = top.type.list_size

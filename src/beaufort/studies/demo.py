@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from beaufort._core.catalog import pull
 from beaufort._core.errors import OptionError
-from beaufort.evaluation import Progress, evaluate
+from beaufort.evaluation import Progress
 from beaufort.metrics import published_table
 from beaufort.report import examples_of_data, write_report
-from beaufort.results import Scores, open_results, score
+from beaufort.results import Scores, evaluate, open_results, score
 
 
 @dataclass(frozen=True)

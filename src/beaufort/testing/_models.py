@@ -21,7 +21,7 @@ from beaufort.models import (
     Network,
     Preprocessing,
 )
-from beaufort.store import look_like_shares
+from beaufort.models.scoring import are_probabilities
 from beaufort.testing._accuracy import MeasuredAccuracy, above_chance, judge_accuracy
 from beaufort.testing._contracts import digit, picture
 
@@ -280,7 +280,7 @@ def gives_logits(trial: _Trial) -> list[ModelFinding]:
     if isinstance(model, FilteredModel) and model.filter.views is not None:
         logits = model.model(model.views(trial.images)[0])
         level, harm = "problem", "means over views are of a softmax of probabilities"
-    if logits.shape[1] < 2 or not look_like_shares(logits).all():
+    if logits.shape[1] < 2 or not are_probabilities(logits).all():
         return []
     told = "every row is positive and sums to 1: these are probabilities"
     advice = f"leave the softmax out, or return their logarithms; {harm}"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from beaufort.store import Cell, Store, StoreError, predictions, unanswered
+from beaufort.store import Cell, Store, StoreError, predictions, without_prediction
 from beaufort.testing._contracts import ContractError
 
 _CLASSES = 7
@@ -118,7 +118,7 @@ def gathers_without_loss(store: Store) -> None:
 def keeps_images_without_answer(store: Store) -> None:
     """Rows of images that could not be read have an id and a label, and nothing else."""
     schema = _answers(0, 1).schema
-    lost = unanswered(["test/10", "test/11"], [1, 2], schema)
+    lost = without_prediction(["test/10", "test/11"], [1, 2], schema)
     store.write(_cell(), 0, pa.concat_tables([_answers(0, 10), lost]))
     store.write(_cell(), 12, _answers(12, 20))
     for _ in range(2):

@@ -14,12 +14,11 @@ from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.corruptions.sequences import SIDES, perturbations, sequences
 from beaufort.data import Dataset, from_arrays
 from beaufort.data.writers import make_dataset
-from beaufort.evaluation import Evaluation, evaluate
-from beaufort.evaluation._results import stored_in
-from beaufort.evaluation.blocks import UnitPart, in_films
+from beaufort.evaluation import RunOptions
+from beaufort.evaluation.tasks import TaskPart, by_sequence
 from beaufort.metrics import flips, mean_flip_rate, top5_distances
 from beaufort.models import Model, as_model
-from beaufort.results import Predictions, Scores, open_results
+from beaufort.results import Predictions, Run, Scores, evaluate, open_results
 from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
 from beaufort.suites.conditions import Condition
@@ -57,13 +56,13 @@ def data() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def done(data: Dataset) -> Evaluation:
+def done(data: Dataset) -> Run:
     """Both models on all sequences, in memory."""
-    return evaluate([toy(), toy(4, "other")], SUITE, data, labels="identity", jobs=2)
+    return evaluate([toy(), toy(4, "other")], SUITE, data, labels="identity", engine="local:2")
 
 
 @pytest.fixture(scope="module")
-def scores(done: Evaluation) -> Scores:
+def scores(done: Run) -> Scores:
     return done.scores(calibration=False)
 
 
@@ -97,7 +96,7 @@ def test_numbers_are_those_of_the_frames(data: Dataset, scores: Scores) -> None:
     assert scores.models[0].clean is not None
 
 
-def test_rates_are_relative_to_a_named_model(done: Evaluation, scores: Scores, monkeypatch: Any) -> None:
+def test_rates_are_relative_to_a_named_model(done: Run, scores: Scores, monkeypatch: Any) -> None:
     monkeypatch.setattr("beaufort.results.metric_forms.FEWEST", 1)
     relative = done.scores(baseline="other", calibration=False)
     toys, other = ({one.model: one for one in relative.models}[name] for name in ("toy", "other"))
@@ -109,13 +108,13 @@ def test_rates_are_relative_to_a_named_model(done: Evaluation, scores: Scores, m
     assert "mfr" not in scores.models[0].metrics
 
 
-def test_a_baseline_that_hardly_moves_does_not_divide(done: Evaluation) -> None:
+def test_a_baseline_that_hardly_moves_does_not_divide(done: Run) -> None:
     found = done.scores(baseline="other", calibration=False)
     assert "mfr" not in found.models[0].metrics
     assert any("mFR is not shown" in note and "move on" in note for note in found.notes)
 
 
-def test_rates_relative_to_a_file(done: Evaluation, tmp_path: Path) -> None:
+def test_rates_relative_to_a_file(done: Run, tmp_path: Path) -> None:
     file = tmp_path / "paper.csv"
     rows = "".join(f"{name},0.{i + 1}\n" for i, name in enumerate((*SUITE.sequences, "snow")))
     file.write_text(f"sequence,flip_probability\n{rows}")
@@ -140,14 +139,14 @@ def test_rates_relative_to_a_file(done: Evaluation, tmp_path: Path) -> None:
         ("sequence,flip_probability\nrotate\n", "must have 2 fields, got 1"),
     ],
 )
-def test_files_that_are_refused(done: Evaluation, tmp_path: Path, text: str, says: str) -> None:
+def test_files_that_are_refused(done: Run, tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "wrong.csv"
     file.write_text(text)
     with pytest.raises(OptionError, match=says):
         done.scores(baseline=str(file), calibration=False)
 
 
-def test_no_published_baseline_is_invented(done: Evaluation) -> None:
+def test_no_published_baseline_is_invented(done: Run) -> None:
     with pytest.raises(BeaufortError, match=r"model of the store or a CSV file, got 'alexnet'"):
         done.scores(baseline="alexnet", calibration=False)
 
@@ -155,13 +154,13 @@ def test_no_published_baseline_is_invented(done: Evaluation) -> None:
 def test_a_run_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
     """After the loss of some frames, and with more images, the same answers as in one go."""
     suite = Suite.from_dict({**SUITE.as_dict(), "name": "two", "sequences": ["translate", "spatter"]})
-    evaluate(toy(), suite, data, tmp_path, labels="identity", first=5)
+    evaluate(toy(), suite, data, tmp_path, labels="identity", options=RunOptions(first=5))
     half = FileStore(tmp_path)
     listing = half.listing()
     for cell in list(half.cells().values())[3:40:5]:
         for piece in listing[cell.fingerprint]:
             (tmp_path / piece.path).unlink()
-    again = evaluate(toy(), suite, data, tmp_path, labels="identity", batch_size=5)
+    again = evaluate(toy(), suite, data, tmp_path, labels="identity", options=RunOptions(batch_size=5))
     assert not any(result.reused for result in again.results)
     once = evaluate(toy(), suite, data, labels="identity")
     one, other = (_answers(found) for found in (once, again))
@@ -174,16 +173,15 @@ def test_a_run_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
     assert all(result.reused for result in evaluate(toy(), suite, data, tmp_path, labels="identity").results)
 
 
-def _answers(found: Evaluation) -> Predictions:
-    assert found.store is not None
-    return stored_in(found.answers[0], found.store).predictions("toy")
+def _answers(found: Run) -> Predictions:
+    return found.predictions[0].predictions("toy")
 
 
 def test_frames_of_one_sequence_stay_together() -> None:
     texts = ["x", *(f"x/{one}" for name in ("rotate", "snow") for one in frames_of(name, "cifar"))]
-    parts = [UnitPart(Condition.parse(text), (0, 9), ((i, 0),)) for i, text in enumerate(texts)]
-    assert [len(film) for film in in_films(part._replace(works=()) for part in parts)] == [1, 31, 31]
-    assert [len(film) for film in in_films(parts)] == [1] * 63  # other works, other batches
+    parts = [TaskPart(Condition.parse(text), (0, 9), ((i, 0),)) for i, text in enumerate(texts)]
+    assert [len(film) for film in by_sequence(part._replace(cells=()) for part in parts)] == [1, 31, 31]
+    assert [len(film) for film in by_sequence(parts)] == [1] * 63  # other works, other batches
 
 
 def test_difficulties_of_noise(data: Dataset) -> None:
@@ -229,8 +227,8 @@ def test_cifar10_p_has_the_published_layout(films: Path) -> None:
 
 def test_stored_films_give_the_same_answers(films: Path, scores: Scores) -> None:
     models, place = [toy(), toy(4, "other")], f"cifar10-p:{films / 'CIFAR-10-P'}"
-    stored = evaluate(models, SUITE, place, labels="identity", clean=str(films / "toys"))
-    assert stored.answers[0].stored
+    stored = evaluate(models, SUITE, place, labels="identity", options=RunOptions(clean=str(films / "toys")))
+    assert stored.predictions[0].stored
     found = stored.scores(calibration=False)
     for one, other in zip(found.models, scores.models, strict=True):
         assert (one.model, one.movement, one.clean) == (other.model, other.movement, other.clean)
@@ -241,7 +239,9 @@ def test_published_arrays_come_without_labels(films: Path, scores: Scores, tmp_p
     shutil.copytree(films / "CIFAR-10-P", bare, ignore=shutil.ignore_patterns("labels.npy"))
     with pytest.raises(ImageFileError, match=r"labels\.npy, got none; give the clean pictures"):
         evaluate(toy(), SUITE, f"cifar10-p:{bare}", labels="identity")
-    found = evaluate(toy(), SUITE, f"cifar10-p:{bare}", labels="identity", clean=str(films / "toys"))
+    found = evaluate(
+        toy(), SUITE, f"cifar10-p:{bare}", labels="identity", options=RunOptions(clean=str(films / "toys"))
+    )
     mine = next(one for one in scores.models if one.model == "toy")
     assert found.scores(calibration=False).models[0].movement == mine.movement
 

@@ -13,8 +13,9 @@ from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.corruptions.sequences import perturbations
 from beaufort.data import load_dataset
 from beaufort.data.writers import make_dataset
-from beaufort.evaluation import Evaluation, evaluate
+from beaufort.evaluation import RunOptions
 from beaufort.models import Model, as_model
+from beaufort.results import Run, evaluate
 from beaufort.suites import Suite, get_suite
 from beaufort.testing._contracts import picture
 
@@ -49,8 +50,10 @@ def model() -> Model:
     return as_model(answer, name="net", classes=6, version="1")
 
 
-def shown(root: Path, clean: str | None = None) -> Evaluation:
-    return evaluate(model(), TINY, f"tiny-imagenet-p:{root / 'P'}", labels="identity", clean=clean)
+def shown(root: Path, clean: str | None = None) -> Run:
+    return evaluate(
+        model(), TINY, f"tiny-imagenet-p:{root / 'P'}", labels="identity", options=RunOptions(clean=clean)
+    )
 
 
 def test_a_strip_has_the_frames_in_their_order(root: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort.data.labels import LabelError, LabelSets, LabelSpace, read_label_sets
-from beaufort.store import correct, predictions, score_logits, summarize
+from beaufort.models.scoring import correct, score_logits
+from beaufort.store import predictions, summarize
 
 
 def test_the_published_list(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from beaufort._core.errors import BeaufortError, MissingExtraError, OptionError
 from beaufort.data import Dataset, from_arrays
-from beaufort.evaluation import LazyModel, cost, evaluate, plan, schedule
+from beaufort.evaluation import LazyModel, RunOptions, plan, tasks
 from beaufort.models import Network, as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites.attacks import AttackError, AttackShift
 from beaufort.suites.conditions import Condition
@@ -100,12 +101,12 @@ def test_a_run_that_was_cut_short_goes_on(
     tmp_path: Path, victim: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Block by block, as everything else: what comes out does not tell whether there was a break."""
-    monkeypatch.setattr(schedule, "BLOCK", 8)
+    monkeypatch.setattr(tasks, "BLOCK", 8)
     asked = conditions(WEAK)
     evaluate([victim], asked, dataset(), tmp_path / "whole")
-    evaluate([victim], asked, dataset(), tmp_path / "parts", first=16)
+    evaluate([victim], asked, dataset(), tmp_path / "parts", options=RunOptions(first=16))
     rest = plan([victim], asked, dataset(), tmp_path / "parts")
-    assert [work.gaps for work in rest.works] == [((16, 24),)] * 2
+    assert [work.gaps for work in rest.cells] == [((16, 24),)] * 2
     evaluate([victim], asked, dataset(), tmp_path / "parts")
     assert rows(tmp_path / "parts") == rows(tmp_path / "whole")
 
@@ -113,7 +114,7 @@ def test_a_run_that_was_cut_short_goes_on(
 def test_worker_processes_know_the_attacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     model = LazyModel("python:attack_nets:net", {})
-    found = evaluate([model], conditions(STRONG), dataset(8), tmp_path, processes=1)
+    found = evaluate([model], conditions(STRONG), dataset(8), tmp_path, engine="processes:1")
     assert [result.accuracy for result in found.results] == [1, 0]
 
 
@@ -150,7 +151,7 @@ def test_the_cost_of_an_attack_is_told(tmp_path: Path, victim: Network) -> None:
         plan([victim], conditions(*texts), dataset(), tmp_path)
         for texts in ((), ("toys/pgd-linf@1/255,steps=2000",))
     ]
-    assert cost(planned[1]) > 100 * cost(planned[0])
+    assert planned[1].estimate_seconds() > 100 * planned[0].estimate_seconds()
 
 
 def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ pytest.importorskip("safetensors", reason="safetensors is not installed; the ext
 from PIL import Image  # noqa: E402
 
 from beaufort._core.errors import BeaufortError, ImageValueError, OptionError  # noqa: E402
-from beaufort.evaluation import evaluate  # noqa: E402
 from beaufort.models import as_model  # noqa: E402
+from beaufort.results import evaluate  # noqa: E402
 from beaufort.suites.conditions import Condition  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
 from beaufort.training import Recipe, TrainingTensors, train  # noqa: E402

@@ -20,7 +20,8 @@ from beaufort._core.text import counted
 from beaufort._core.validation import validate_count
 from beaufort.data import Dataset, Problem, load_dataset
 from beaufort.data.protocols import Split, hold_out, leave_one_out
-from beaufort.evaluation import LazyModel, evaluate
+from beaufort.evaluation import LazyModel
+from beaufort.results import evaluate
 from beaufort.studies.leave_out.readable_images import readable
 from beaufort.studies.leave_out.value_report import ValueScore, value_score, values_csv, values_page
 from beaufort.suites import Suite

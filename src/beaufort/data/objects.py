@@ -1,12 +1,14 @@
-"""Data sets of Python objects: arrays or tensors with labels, and torch's data sets."""
+"""Any usual form of data as a dataset: paths and names, arrays or tensors with labels, torch datasets."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +16,79 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.data import (
-    Content,
-    Dataset,
-    RowIds,
-    from_arrays,
-    numbered,
-    validate_image_shape,
-    validate_labels,
-)
+from beaufort.data._dataset import Dataset, numbered
+from beaufort.data._digest import Content
+from beaufort.data._load import load_dataset
+from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
 from beaufort.data.images import flatten, plain_mode
+from beaufort.data.numpy_files import from_arrays
 
+
+class Items(Protocol):
+    """Items `(image, label)` by number, as those of a torch `Dataset`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Loader(Protocol):
+    """What has a data set, as a torch `DataLoader`."""
+
+    @property
+    def dataset(self) -> Any: ...
+
+
+DataSource: TypeAlias = Dataset | str | os.PathLike[str] | Items | Loader
+"""A `Dataset`, a text for `load_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
+Data: TypeAlias = DataSource | Mapping[str, DataSource]
+"""One data set, or several by the names that a suite has for them."""
+_DATA = (
+    "data must be a path or a name as in `beaufort ls datasets`, (images, labels), a torch Dataset or "
+    "DataLoader, or a Dataset of Beaufort"
+)
 _FORMS = "uint8, or floats from 0 to 1 (a normalization belongs to the model, not to the data)"
 
 
-def dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
+def as_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
+    """The dataset that an argument stands for."""
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return load_dataset(str(data), strict=strict)
+    if isinstance(data, tuple | list):
+        if len(data) != 2:
+            raise OptionError(f"{_DATA}; got {described(data)}")
+        return _dataset_of_pair(*data)
+    items: object = data.dataset if _is_loader(data) else data
+    if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
+        if not (hasattr(items, "dtype") or hasattr(items, "dtypes")):  # an array, a tensor, a data frame
+            return _dataset_of_items(items, strict=strict)
+        raise OptionError(f"{_DATA}; got {described(items)} without labels")
+    hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""
+    raise OptionError(f"{_DATA}, with a length and items by number; got {described(items)}{hint}")
+
+
+def _is_loader(data: object) -> TypeGuard[Loader]:
+    """Whether it is a torch `DataLoader`; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(data, torch.utils.data.DataLoader)
+
+
+def described(thing: Any) -> str:
+    """What came, short enough for a message."""
+    kind = type(thing).__name__
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}, not an object of it"
+    if hasattr(thing, "shape"):
+        return f"an array of shape {tuple(thing.shape)}"
+    if isinstance(thing, list | tuple):
+        kinds = ", ".join(dict.fromkeys(type(one).__name__ for one in thing))
+        return f"a {kind} of {len(thing)} ({kinds})" if thing else f"an empty {kind}"
+    return f"an object of type {kind}"
+
+
+def _dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
     """A data set of `(images, labels)`: arrays, tensors or lists."""
     pixels = _numbers(images, "images")
     if pixels.ndim == 4 and _channels_first(pixels.shape[1:], is_tensor=hasattr(images, "movedim")):
@@ -42,7 +102,7 @@ def dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
     return from_arrays(name, _as_bytes(pixels), _labels(labels, len(pixels)))
 
 
-def dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
+def _dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
     """A data set of an object whose items are `(image, label)`, as those of a torch `Dataset`.
 
     Items may be mappings with both, as rows of Hugging Face's data sets are. Images are PIL's, arrays

@@ -1,7 +1,7 @@
-"""The images of a block, and the batches that they are shown in.
+"""The decoded images of a block, and the batches that models get.
 
-Blocks start at multiples of `BLOCK` images, and batches at the start of a block, whatever was done before: a
-model that rounds differently in batches of another size still gives the same answers after a restart.
+Batches start at the start of a block, whatever was done before: a model that rounds differently in batches of
+another size still gives the same predictions after a restart.
 
 A block is decoded once for all conditions, as far as `HELD` bytes go. Images beyond that are decoded again
 whenever they are needed: large photos take more time, never more memory.
@@ -10,11 +10,11 @@ whenever they are needed: large photos take more time, never more memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain
 from threading import Lock, Semaphore
 from typing import NamedTuple, cast
 from weakref import proxy
@@ -24,12 +24,10 @@ import numpy as np
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort.data import Decoders, Problem
-from beaufort.evaluation.planning import Range, Setup
+from beaufort.evaluation.planning import Range
+from beaufort.evaluation.sources import ImageSource
+from beaufort.evaluation.tasks import BLOCK, TaskPart
 from beaufort.suites.conditions import Condition
-from beaufort.suites.frames import Frame
-
-BLOCK = 1000
-"""Images in a block; a block becomes one file of the store for each cell."""
 
 HELD = 1 << 30
 """Maximum bytes of decoded images that a block keeps in memory."""
@@ -41,32 +39,11 @@ Shape = tuple[int, ...]
 _Decoded = tuple[Shape, Bytes | None] | Problem
 
 
-class UnitPart(NamedTuple):
-    """One condition on images of a block, for the models that have no answers to them."""
-
-    condition: Condition
-    span: Range
-    works: tuple[tuple[int, int], ...]
-    """For each model its number in the plan's list of works, and its number among the job's models."""
-
-
-def in_films(parts: Iterable[UnitPart]) -> Iterator[tuple[UnitPart, ...]]:
-    """Parts that are made together: neighbors that are frames of one sequence; most parts are alone."""
-    for _, some in groupby(enumerate(parts), key=_film):
-        yield tuple(part for _, part in some)
-
-
-def _film(numbered: tuple[int, UnitPart]) -> Hashable:
-    number, part = numbered
-    shift = part.condition.shift
-    return (part.span, part.works, shift.film) if isinstance(shift, Frame) else number
-
-
-class Group(NamedTuple):
-    """Images of one shape that are shown to a model together."""
+class _Group(NamedTuple):
+    """Images of one shape that a model gets together, whatever the condition."""
 
     rows: tuple[int, ...]
-    """Places in the data set."""
+    """Places in the dataset."""
     shape: Shape
     """Of each image."""
     last: bool
@@ -75,45 +52,47 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """A group of images under a condition."""
+    """Images of one shape under one condition, ready for a model."""
 
-    part: UnitPart
-    block: Block
-    group: Group
+    part: TaskPart
+    block: ImageBlock
+    rows: tuple[int, ...]
+    """Places in the dataset; none in the last batch of a span whose other images cannot be read."""
+    shape: Shape
+    """Of each image."""
+    last: bool
+    """Whether it is the last of its span."""
 
     @property
     def condition(self) -> Condition:
-        """What is done to the images."""
+        """The condition of the images."""
         return self.part.condition
 
     @property
-    def rows(self) -> tuple[int, ...]:
-        """Places in the data set."""
-        return self.group.rows
-
-    @property
     def ids(self) -> tuple[str, ...]:
-        """Of the images."""
-        return self.block.ids(self.group.rows)
+        """The ids of the images."""
+        return self.block.ids(self.rows)
 
     @property
     def size(self) -> int:
         """In bytes."""
-        return len(self.group.rows) * math.prod(self.group.shape)
+        return len(self.rows) * math.prod(self.shape)
 
 
-class Block:
+class ImageBlock:
     """Images that are decoded and made ready by the threads of a pool, from the first on."""
 
-    def __init__(self, setup: Setup, span: Range, pool: Executor, decoders: Decoders | None = None) -> None:
+    def __init__(
+        self, source: ImageSource, span: Range, pool: Executor, decoders: Decoders | None = None
+    ) -> None:
         self.span = span
-        self._pictures = setup.pictures
+        self._source = source
         self._ids: dict[tuple[int, ...], tuple[str, ...]] = {}
         self._decoders = decoders
         self._room = HELD
         self._lock = Lock()
-        self._groups: dict[Range, Groups] = {}
-        self._at_once = self._pictures.at_once
+        self._groups: dict[Range, _Groups] = {}
+        self._at_once = source.images.at_once
         """Images that a thread decodes in one task."""
         self._coming = [pool.submit(self._decode_some, range(*part)) for part in self.tasks(span)]
 
@@ -140,7 +119,7 @@ class Block:
     def ids(self, rows: tuple[int, ...]) -> tuple[str, ...]:
         """The ids of a group of images, which is the same for every condition."""
         if rows not in self._ids:
-            ids = self._pictures.dataset.ids
+            ids = self._source.dataset.ids
             some = ids[rows[0] : rows[-1] + 1] if are_neighbors(rows) else map(ids.__getitem__, rows)
             self._ids[rows] = tuple(some)
         return self._ids[rows]
@@ -165,7 +144,7 @@ class Block:
         both = enumerate(self._found(range(*self.span)), self.span[0])
         return {place: problem for place, problem in both if isinstance(problem, Problem)}
 
-    def groups(self, span: Range, size_for: Callable[[int], int]) -> Groups:
+    def groups(self, span: Range, size_for: Callable[[int], int]) -> _Groups:
         """The images of a span in groups for batches, the same for every condition.
 
         Args:
@@ -173,7 +152,7 @@ class Block:
             size_for: images a batch, by the bytes of an image; the same for all spans.
         """
         if span not in self._groups:
-            self._groups[span] = Groups(self, span, size_for)
+            self._groups[span] = _Groups(self, span, size_for)
         return self._groups[span]
 
     def decoded_to(self, place: int) -> bool:
@@ -209,13 +188,13 @@ class Block:
                 if found is None:
                     return self._decode_here(places)
         both = zip(places, found, strict=True)
-        return [self._kept(self._pictures(place) if image is None else image) for place, image in both]
+        return [self._kept(self._source.images(place) if image is None else image) for place, image in both]
 
     def _decode_here(self, places: range) -> list[_Decoded]:
-        return list(map(self._kept, self._pictures.several(places)))
+        return list(map(self._kept, self._source.read(places)))
 
     def _again(self, place: int) -> Bytes:
-        image = self._pictures(place)
+        image = self._source.images(place)
         if isinstance(image, Problem):
             raise ImageFileError(f"{image.id} could be read before, and now cannot: {image.message}")
         return image
@@ -229,20 +208,20 @@ class Block:
         return image.shape, image if held else None
 
 
-class Groups:
+class _Groups:
     """The images of a span, split into groups of neighbors of one shape; there is at least one group.
 
     The block keeps its groups, and groups only borrow the block: its images, often a gigabyte, are freed when
     nobody holds it any more, and not when a search for cycles finds it.
     """
 
-    def __init__(self, block: Block, span: Range, size_for: Callable[[int], int]) -> None:
-        self._block: Block = proxy(block)
+    def __init__(self, block: ImageBlock, span: Range, size_for: Callable[[int], int]) -> None:
+        self._block: ImageBlock = proxy(block)
         self._span = span
-        self._found: list[Group] = []
+        self._found: list[_Group] = []
         self._coming = _split(self._block, span, size_for)
 
-    def __getitem__(self, number: int) -> Group:
+    def __getitem__(self, number: int) -> _Group:
         """A group, when its images are decoded."""
         while len(self._found) <= number:
             self._found.append(next(self._coming))
@@ -256,21 +235,21 @@ class Groups:
         return self._block.decoded_to(min(rows[-1] + len(rows), self._span[1] - 1))
 
 
-def _split(block: Block, span: Range, size_for: Callable[[int], int]) -> Iterator[Group]:
+def _split(block: ImageBlock, span: Range, size_for: Callable[[int], int]) -> Iterator[_Group]:
     rows: list[int] = []
     before: Shape = ()
     most = 0
     for place, shape in chain.from_iterable(map(block.shapes, block.tasks(span))):
         if rows and shape != before:
-            yield Group(tuple(rows), before, False)
+            yield _Group(tuple(rows), before, False)
             rows = []
         if not rows:
             before, most = shape, size_for(math.prod(shape))
         rows.append(place)
         if len(rows) == most and place < span[1] - 1:
-            yield Group(tuple(rows), before, False)
+            yield _Group(tuple(rows), before, False)
             rows = []
-    yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
+    yield _Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
 
 
 def are_neighbors(rows: Sequence[int]) -> bool:

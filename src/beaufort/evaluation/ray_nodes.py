@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from beaufort._core.errors import OptionError
 from beaufort.data import Problem
-from beaufort.evaluation.parcel import Contents, Parcel, unpack
-from beaufort.evaluation.work import Job
+from beaufort.evaluation.ray_worker import Payload, WorkerSetup
+from beaufort.evaluation.runner import TaskRunner
 from beaufort.store import Store
 
 Node = dict[str, Any]
@@ -24,25 +24,25 @@ _TOLD = 10
 _NOT_THERE = "Beaufort cannot be imported"
 
 
-class NodeNeeds(NamedTuple):
+class NodeChecks(NamedTuple):
     """What a node is asked to look for, of things that this machine has."""
 
     digests: tuple[str, ...]
     """Of the models, in their order."""
     places: tuple[tuple[int, int], ...]
-    """Pictures that can be read here: the setup, and the place in its data set."""
+    """Images that can be read here: the source, and the place in its data set."""
     recorded: bool
     """Whether the store has a record of this run."""
     start: int = 0
     """The model that is looked at first; nodes begin at different ones, if there are too many for each."""
 
 
-def check_nodes(contents: Contents, parcel: Any, cpus: float, gpus: float) -> None:
+def check_nodes(setup: WorkerSetup, payload: Any, cpus: float, gpus: float) -> None:
     """Raise an error that says what is missing on which node, if anything is.
 
     Args:
-        contents: what is to be done; the store has a record of the run.
-        parcel: Ray's reference to them, packed.
+        setup: the run, of which the store has a record.
+        payload: Ray's reference to it, pickled.
         cpus: processors that a worker takes.
         gpus: GPUs that a worker takes.
     """
@@ -56,9 +56,9 @@ def check_nodes(contents: Contents, parcel: Any, cpus: float, gpus: float) -> No
     others = _answers(_versions_there(), [()] * len(able), able, 0)
     missing = list(_told(able, map(_other_version, others)))
     if not missing:
-        wanted = _wanted(contents)
-        starts = [len(contents.job.models) * number // len(able) for number in range(len(able))]
-        calls = [(parcel, wanted._replace(start=start)) for start in starts]
+        wanted = _wanted(setup)
+        starts = [len(setup.runner.models) * number // len(able) for number in range(len(able))]
+        calls = [(payload, wanted._replace(start=start)) for start in starts]
         missing = list(_told(able, _answers(look_around, calls, able, gpus)))
     if missing:
         more = f"\n… and {len(missing) - _TOLD} more" if len(missing) > _TOLD else ""
@@ -150,27 +150,27 @@ def _name(node: Node) -> str:
     return f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})"
 
 
-def _wanted(contents: Contents) -> NodeNeeds:
-    job = contents.job
+def _wanted(setup: WorkerSetup) -> NodeChecks:
+    runner = setup.runner
     readable = tuple(
         (number, place)
-        for number, setup in enumerate(job.setups)
-        for place in dict.fromkeys((0, setup.count // 2, setup.count - 1))
-        if not isinstance(setup.pictures(place), Problem)
+        for number, source in enumerate(runner.sources)
+        for place in dict.fromkeys((0, source.count // 2, source.count - 1))
+        if not isinstance(source.images(place), Problem)
     )
-    digests = tuple(model.spec.digest for model in job.models)
-    return NodeNeeds(digests, readable, bool(contents.store.runs()))
+    digests = tuple(model.spec.digest for model in runner.models)
+    return NodeChecks(digests, readable, bool(setup.store.runs()))
 
 
-def look_around(parcel: Parcel, wanted: NodeNeeds) -> list[str]:
+def look_around(payload: Payload, wanted: NodeChecks) -> list[str]:
     """What is missing where this runs."""
-    job, store, _ = unpack(parcel)
-    return list(itertools.chain(_pictures(job, wanted), _store(store, wanted), _models(job, wanted)))
+    runner, store, _ = payload.open()
+    return list(itertools.chain(_images(runner, wanted), _store(store, wanted), _models(runner, wanted)))
 
 
-def _models(job: Job, wanted: NodeNeeds) -> Iterator[str]:
+def _models(runner: TaskRunner, wanted: NodeChecks) -> Iterator[str]:
     until = time.monotonic() + _MODELS_S
-    known = list(zip(job.models, wanted.digests, strict=True))
+    known = list(zip(runner.models, wanted.digests, strict=True))
     for model, digest in known[wanted.start :] + known[: wanted.start]:
         if model.text is None:
             continue  # it travels with the job
@@ -184,23 +184,23 @@ def _models(job: Job, wanted: NodeNeeds) -> Iterator[str]:
         if found != digest:
             both = f"digests {found[:12]} and {digest[:12]}"
             yield f"the model {model.text!r} has other weights than here ({both})"
-        model.let_go()
+        model.unload()
 
 
-def _pictures(job: Job, wanted: NodeNeeds) -> Iterator[str]:
+def _images(runner: TaskRunner, wanted: NodeChecks) -> Iterator[str]:
     told: set[int] = set()
     for number, place in wanted.places:
-        setup = job.setups[number]
+        source = runner.sources[number]
         try:
-            found = setup.pictures(place)
+            found = source.images(place)
         except Exception as error:  # whatever a data set of anyone's raises
-            found = Problem(setup.dataset.ids[place], str(error))
+            found = Problem(source.dataset.ids[place], str(error))
         if isinstance(found, Problem) and number not in told:
             told.add(number)
-            yield f"the picture {found.id} of {setup.dataset.name} cannot be read: {found.message}"
+            yield f"the image {found.id} of {source.dataset.name} cannot be read: {found.message}"
 
 
-def _store(store: Store, wanted: NodeNeeds) -> Iterator[str]:
+def _store(store: Store, wanted: NodeChecks) -> Iterator[str]:
     try:
         known = bool(store.runs())
     except Exception as error:  # whatever a store of anyone's raises

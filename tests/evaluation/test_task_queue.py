@@ -9,25 +9,24 @@ from collections.abc import Callable, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.evaluation.blocks import UnitPart
-from beaufort.evaluation.dispatch import AHEAD, TRIES, Dispatch, Ticket
-from beaufort.evaluation.work import Failed, Unit
+from beaufort.evaluation.task_queue import AHEAD, TRIES, Assignment, TaskQueue
+from beaufort.evaluation.tasks import Task, TaskFailure, TaskPart
 from beaufort.suites.conditions import Condition
 
 BLOCK = 1000
 
 
-def queues(models: int, blocks: int, conditions: int, a_unit: int) -> list[list[Unit]]:
+def queues(models: int, blocks: int, conditions: int, a_unit: int) -> list[list[Task]]:
     found = []
     for model in range(models):
         mine = []
         for block in range(blocks):
             span = (block * BLOCK, (block + 1) * BLOCK)
             parts = [
-                UnitPart(Condition.parse(f"toys/fog@{1 + c % 5}"), span, ((model * conditions + c, model),))
+                TaskPart(Condition.parse(f"toys/fog@{1 + c % 5}"), span, ((model * conditions + c, model),))
                 for c in range(conditions)
             ]
-            mine += [Unit(span, tuple(parts[i : i + a_unit])) for i in range(0, conditions, a_unit)]
+            mine += [Task(span, tuple(parts[i : i + a_unit])) for i in range(0, conditions, a_unit)]
         found.append(mine)
     return found
 
@@ -35,13 +34,13 @@ def queues(models: int, blocks: int, conditions: int, a_unit: int) -> list[list[
 class Workers:
     """Workers that do tickets in order, and die when they are told to."""
 
-    def __init__(self, dispatch: Dispatch, count: int) -> None:
+    def __init__(self, dispatch: TaskQueue, count: int) -> None:
         self.dispatch = dispatch
         self.names = list(range(count))
         self.hired = count
-        self.held: dict[int, list[Ticket]] = {name: [] for name in self.names}
+        self.held: dict[int, list[Assignment]] = {name: [] for name in self.names}
         self.stored: Counter[tuple[int, int]] = Counter()
-        self.failed: list[Failed] = []
+        self.failed: list[TaskFailure] = []
 
     def offer(self) -> None:
         for name in self.names:
@@ -53,8 +52,8 @@ class Workers:
         if not self.held[name]:
             return
         ticket = self.held[name][0]
-        for part in ticket.unit.parts:
-            for work, _ in part.works:
+        for part in ticket.task.parts:
+            for work, _ in part.cells:
                 self.dispatch.stored(name, work, *part.span)
                 self.stored[work, part.span[0]] += 1
         self.held[name].pop(0)
@@ -82,7 +81,7 @@ def test_everything_is_stored_whoever_dies(
 ) -> None:
     """A few kills at any time: each part is stored, and only what a dead worker had is done again."""
     rng = random.Random(seed)
-    workers = Workers(Dispatch(queues(models, blocks, conditions, a_unit)), count)
+    workers = Workers(TaskQueue(queues(models, blocks, conditions, a_unit)), count)
     kills = rng.randrange(4)
     for _ in range(10_000):
         workers.offer()
@@ -106,7 +105,7 @@ def test_everything_is_stored_whoever_dies(
     assert set(workers.stored.values()) == {1}
 
 
-def deaths_until_finished(workers: Workers, deadly: Callable[[Ticket], bool]) -> int:
+def deaths_until_finished(workers: Workers, deadly: Callable[[Assignment], bool]) -> int:
     """How many workers die of tickets that are deadly until all is done."""
     deaths = 0
     for _ in range(10_000):
@@ -124,66 +123,66 @@ def deaths_until_finished(workers: Workers, deadly: Callable[[Ticket], bool]) ->
 
 def test_a_part_that_ends_its_workers_is_given_up_and_the_rest_is_done() -> None:
     deadly = (3, 0)  # the work and the block
-    workers = Workers(Dispatch(queues(1, 2, 6, 4)), 2)
+    workers = Workers(TaskQueue(queues(1, 2, 6, 4)), 2)
     deaths = deaths_until_finished(
-        workers, lambda ticket: deadly in {(w, p.span[0]) for p in ticket.unit.parts for w, _ in p.works}
+        workers, lambda ticket: deadly in {(w, p.span[0]) for p in ticket.task.parts for w, _ in p.cells}
     )
     (failed,) = workers.failed
-    assert (failed.works, failed.span, failed.reason) == ((3,), (0, BLOCK), "killed")
+    assert (failed.cells, failed.span, failed.reason) == ((3,), (0, BLOCK), "killed")
     assert deaths == 1 + TRIES
     assert set(workers.stored) == {(w, b * BLOCK) for w in range(6) for b in range(2)} - {deadly}
 
 
 def test_a_suspect_is_tried_alone() -> None:
-    dispatch = Dispatch(queues(1, 1, 4, 2))
+    dispatch = TaskQueue(queues(1, 1, 4, 2))
     assert dispatch.take("a") is not None
     assert not dispatch.lost("a", "killed")
     suspect = dispatch.take("b")
     assert suspect is not None
     assert suspect.losses == 1
-    assert len(suspect.unit.parts) == 1
+    assert len(suspect.task.parts) == 1
     assert dispatch.take("b") is None
 
 
 def test_a_model_that_always_ends_its_workers_is_given_up_as_a_whole() -> None:
     """Else every part of it would cost as many workers as one that is to blame alone."""
-    workers = Workers(Dispatch(queues(2, 40, 6, 4)), 2)
+    workers = Workers(TaskQueue(queues(2, 40, 6, 4)), 2)
     deaths = deaths_until_finished(workers, lambda ticket: ticket.model == 1)
     assert set(workers.stored) == {(w, b * BLOCK) for w in range(6) for b in range(40)}
-    failed = Counter((work, failure.span[0]) for failure in workers.failed for work in failure.works)
+    failed = Counter((work, failure.span[0]) for failure in workers.failed for work in failure.cells)
     assert failed == {(w, b * BLOCK): 1 for w in range(6, 12) for b in range(40)}
     assert deaths < 60
 
 
-def spans(tickets: list[Ticket]) -> set[tuple[int, int]]:
-    return {ticket.unit.span for ticket in tickets}
+def spans(tickets: list[Assignment]) -> set[tuple[int, int]]:
+    return {ticket.task.span for ticket in tickets}
 
 
 def test_a_worker_stays_with_its_block_and_its_model() -> None:
-    workers = Workers(Dispatch(queues(2, 3, 4, 1)), 2)
+    workers = Workers(TaskQueue(queues(2, 3, 4, 1)), 2)
     seen: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
     while not workers.dispatch.finished:
         workers.offer()
         for name in (0, 1):
             if workers.held[name]:
                 ticket = workers.held[name][0]
-                seen[name].append((ticket.model, ticket.unit.span[0] // BLOCK))
+                seen[name].append((ticket.model, ticket.task.span[0] // BLOCK))
                 workers.step(name)
     assert seen[0] == [(0, block) for block in range(3) for _ in range(4)]
     assert seen[1] == [(1, block) for block in range(3) for _ in range(4)]
 
 
 def test_few_models_are_shared_block_by_block() -> None:
-    workers = Workers(Dispatch(queues(2, 4, 8, 1)), 6)
+    workers = Workers(TaskQueue(queues(2, 4, 8, 1)), 6)
     workers.offer()
     models = [workers.held[name][0].model for name in range(6)]
     assert sorted(models) == [0, 0, 0, 1, 1, 1]
     assert all(len(spans(workers.held[name])) == 1 for name in range(6))
-    assert len({(t.model, t.unit.span) for held in workers.held.values() for t in held}) == 6
+    assert len({(t.model, t.task.span) for held in workers.held.values() for t in held}) == 6
 
 
 def test_enough_waits_at_a_worker() -> None:
-    dispatch = Dispatch(queues(1, 2, 6, 1))
+    dispatch = TaskQueue(queues(1, 2, 6, 1))
     for _ in range(AHEAD):
         assert dispatch.take("a") is not None
     assert dispatch.take("a") is None
@@ -193,7 +192,7 @@ def test_enough_waits_at_a_worker() -> None:
 
 
 def test_who_has_nothing_left_helps_others() -> None:
-    dispatch = Dispatch(queues(1, 1, 6, 1))
+    dispatch = TaskQueue(queues(1, 1, 6, 1))
     assert dispatch.take("a") is not None
     assert dispatch.take("b") is not None
 
@@ -202,14 +201,14 @@ def test_units_are_made_when_they_are_asked_for() -> None:
     """The job may have millions: none is made long before its turn."""
     made = 0
 
-    def endless() -> Iterator[Unit]:
+    def endless() -> Iterator[Task]:
         nonlocal made
         for block in range(10**9):
             span = (block * BLOCK, (block + 1) * BLOCK)
             made += 1
-            yield Unit(span, (UnitPart(Condition.parse("toys"), span, ((0, 0),)),))
+            yield Task(span, (TaskPart(Condition.parse("toys"), span, ((0, 0),)),))
 
-    dispatch = Dispatch(endless() for _ in range(10**9))
+    dispatch = TaskQueue(endless() for _ in range(10**9))
     workers = 3
     for worker in range(workers):
         while dispatch.take(worker) is not None:

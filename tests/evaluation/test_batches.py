@@ -14,10 +14,12 @@ import pytest
 
 from beaufort._core.arrays import Bytes
 from beaufort.data import Content, Dataset
-from beaufort.evaluation import Setup, backends, blocks, evaluate, schedule, work
-from beaufort.evaluation.backends import Device, Threads
-from beaufort.evaluation.blocks import BLOCK, HELD, divisor_of_block
+from beaufort.evaluation import ImageSource, RunOptions, backends, batches, runner, tasks
+from beaufort.evaluation.backends import CpuBackend, DeviceBackend
+from beaufort.evaluation.batches import HELD, divisor_of_block
+from beaufort.evaluation.tasks import BLOCK
 from beaufort.models import Model, as_model
+from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
@@ -74,15 +76,24 @@ def test_bytes_bound_a_block_and_change_nothing(
 ) -> None:
     if device is not None:
         pytest.importorskip("torch", reason="torch is not installed")
-        monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, device))
-    monkeypatch.setattr(schedule, "BLOCK", 60)
+        monkeypatch.setattr(
+            runner, "choose_backend", lambda _models, source, _jobs: DeviceBackend(source, device)
+        )
+    monkeypatch.setattr(tasks, "BLOCK", 60)
     found = {}
     for held in (HELD, 10 * IMAGE, 0):
-        monkeypatch.setattr(blocks, "HELD", held)
+        monkeypatch.setattr(batches, "HELD", held)
         monkeypatch.setattr(backends, "HELD", held)
         pixels, calls = Counting(), list[int]()
         store = FileStore(tmp_path / str(held))
-        evaluate([model(calls)], CONDITIONS, dataset(pixels), store, jobs=2, batch_size=4)
+        evaluate(
+            [model(calls)],
+            CONDITIONS,
+            dataset(pixels),
+            store,
+            engine="local:2",
+            options=RunOptions(batch_size=4),
+        )
         rows = {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
         found[held] = calls, rows
         # What a block holds (two of them beside a device), what threads decode, and batches under way.
@@ -94,10 +105,17 @@ def test_bytes_bound_a_block_and_change_nothing(
 
 
 def test_batches_under_way_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "HELD", 0)
+    monkeypatch.setattr(batches, "HELD", 0)
     monkeypatch.setattr(backends, "_IN_FLIGHT", 10 * IMAGE)
     pixels = Counting()
-    evaluate([model([])], CONDITIONS, dataset(pixels), tmp_path, jobs=12, batch_size=5)
+    evaluate(
+        [model([])],
+        CONDITIONS,
+        dataset(pixels),
+        tmp_path,
+        engine="local:12",
+        options=RunOptions(batch_size=5),
+    )
     assert pixels.most <= (10 + 5 + 5 + 12) * IMAGE
 
 
@@ -117,13 +135,20 @@ def test_a_device_does_not_wait_for_pictures_it_can_do_without(
             waited.append(time.monotonic() >= until)
             return super().read(index)
 
-    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
+    monkeypatch.setattr(runner, "choose_backend", lambda _models, source, _jobs: DeviceBackend(source, "cpu"))
     store, other = FileStore(tmp_path / "late"), FileStore(tmp_path / "plain")
-    monkeypatch.setattr(Device, "lag", 0)
-    evaluate([model(calls)], CONDITIONS, dataset(Late(), 20), store, batch_size=8, jobs=2)
+    monkeypatch.setattr(DeviceBackend, "lag", 0)
+    evaluate(
+        [model(calls)],
+        CONDITIONS,
+        dataset(Late(), 20),
+        store,
+        engine="local:2",
+        options=RunOptions(batch_size=8),
+    )
     assert not any(waited)
     assert sorted(calls) == sorted(3 * [8, 8, 4])
-    evaluate([model([])], CONDITIONS, dataset(Counting(), 20), other, batch_size=8)
+    evaluate([model([])], CONDITIONS, dataset(Counting(), 20), other, options=RunOptions(batch_size=8))
     for cell in other.cells().values():
         assert store.read(cell).equals(other.read(cell))
 
@@ -139,29 +164,35 @@ def test_automatic_batches_of_a_device_leave_no_smaller_one() -> None:
         size = divisor_of_block(most)
         assert BLOCK % size == 0
         assert size <= max(1, most)
-    assert Device.batch_size(224 * 224 * 3) == 250
-    assert Device.batch_size(28 * 28) == 500
-    assert Threads.batch_size(224 * 224 * 3) == 16
-    assert Threads.batch_size(4000 * 3000 * 3) == Device.batch_size(12000 * 9000 * 3) == 1
+    assert DeviceBackend.batch_size(224 * 224 * 3) == 250
+    assert DeviceBackend.batch_size(28 * 28) == 500
+    assert CpuBackend.batch_size(224 * 224 * 3) == 16
+    assert CpuBackend.batch_size(4000 * 3000 * 3) == DeviceBackend.batch_size(12000 * 9000 * 3) == 1
 
 
 def test_where_blocks_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At multiples of a block, also after a run with another limit."""
-    monkeypatch.setattr(schedule, "BLOCK", 50)
+    monkeypatch.setattr(tasks, "BLOCK", 50)
     calls: list[int] = []
-    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, first=60, batch_size=16)
-    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, batch_size=16)
+    evaluate(
+        [model(calls)],
+        CONDITIONS[:1],
+        dataset(Counting()),
+        tmp_path,
+        options=RunOptions(first=60, batch_size=16),
+    )
+    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, options=RunOptions(batch_size=16))
     assert calls == [16, 16, 16, 2, 10, 16, 16, 8, 16, 4]
 
 
 def test_blocks_are_freed_when_they_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, and not when a search for cycles comes by: the images of a block may be a gigabyte."""
-    monkeypatch.setattr(schedule, "BLOCK", 10)
+    monkeypatch.setattr(tasks, "BLOCK", 10)
     pixels = Counting()
     gc.collect()
     gc.disable()
     try:
-        evaluate([model([])], CONDITIONS[:2], dataset(pixels), tmp_path, batch_size=5)
+        evaluate([model([])], CONDITIONS[:2], dataset(pixels), tmp_path, options=RunOptions(batch_size=5))
     finally:
         gc.enable()
     assert pixels.reads >= 120
@@ -169,5 +200,5 @@ def test_blocks_are_freed_when_they_are_done(tmp_path: Path, monkeypatch: pytest
 
 
 def test_setup_has_pictures_made_ready() -> None:
-    setup = Setup(dataset(Counting()), 3, (), "cifar", 0)
-    assert np.array_equal(setup.pictures(1), picture(SIDE, SIDE, variant=1))
+    source = ImageSource(dataset(Counting()), 3, (), "cifar", 0)
+    assert np.array_equal(source.images(1), picture(SIDE, SIDE, variant=1))

@@ -1,0 +1,325 @@
+"""Executes a plan: tasks go to an engine, and what comes back goes to the store.
+
+Images go by in blocks. A block is decoded once; under each condition it is corrupted batch by batch in
+threads or on the models' device, ahead of the models, and every model that lacks predictions gets the same
+batch. The predictions of a block are stored when its last batch is done: a kill costs at most one block of
+one condition in each process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from beaufort.data import Problem
+from beaufort.evaluation.engines import Engine, LocalEngine, NodeSpeed, ProcessEngine
+from beaufort.evaluation.notes import notes_on
+from beaufort.evaluation.options import EngineOptions, LocalOptions, ProcessOptions, RayOptions
+from beaufort.evaluation.planning import Facts, Plan, PlannedCell
+from beaufort.evaluation.provenance import provenance
+from beaufort.evaluation.ray_engine import RayEngine
+from beaufort.evaluation.result_writer import ResultWriter
+from beaufort.evaluation.runner import TaskRunner
+from beaufort.evaluation.tasks import (
+    BatchDone,
+    CellCounts,
+    Event,
+    Note,
+    PredictionRows,
+    StoredPredictions,
+    TaskFailure,
+    TaskSplitter,
+)
+from beaufort.store import Listing, Store
+from beaufort.suites import Suite
+
+_READ_NOW = (
+    "it can be read now, but could not when it was evaluated, and has no prediction; evaluate with a new "
+    "store to get one"
+)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    done: int
+    total: int
+    """PredictionRows, over all models and conditions."""
+    model: str
+    condition: str
+    accuracy: float | None
+    """Of this model under this condition, so far."""
+    nodes: Mapping[str, NodeSpeed] = field(default_factory=dict)
+    """The machines of a cluster, by name."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One model under one condition."""
+
+    model: str
+    condition: str
+    images: int
+    correct: int
+    unread: int
+    unlabeled: int
+    """Images that were read and have no label, where labels are sets; they are left out."""
+    reused: bool
+    """Whether every prediction was in the store before the run."""
+    fingerprint: str
+    labels: str
+    """How labels and outputs are matched, and what competes, in words."""
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of the images that were read and have a label whose most probable class is right."""
+        return self.correct / self.images if self.images else float("nan")
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of a plan."""
+
+    results: tuple[CellResult, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    failures: tuple[str, ...]
+    nodes: Mapping[str, NodeSpeed]
+    store: Store
+    """The predictions, in memory where they are still there."""
+    listing: Listing
+    """The files of the store after the run."""
+    parts: tuple[Sequence[PlannedCell], ...]
+    """The cells of each dataset of the suite, without models that lack some predictions."""
+    images: int | None
+    """How many images of each dataset were evaluated; all if None."""
+    origin: Mapping[str, Any]
+    """Provenance of the run."""
+
+
+def execute(
+    plan: Plan,
+    engine: EngineOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoints: Iterable[int] | None = None,
+    enough: Callable[[int, Store], bool] | None = None,
+) -> RunOutcome:
+    """Compute the missing predictions of a plan and store them.
+
+    Args:
+        plan: what to do.
+        engine: where to do it; in this process if None.
+        progress: called after every batch.
+        checkpoints: numbers of images after which `enough` is asked, rising; all images at once if None.
+        enough: whether the first so many images suffice, given the predictions in the store.
+    """
+    engine = engine or LocalOptions()
+    options = plan.options
+    origin = provenance()
+    models = tuple(dict.fromkeys(cell.model for cell in plan.cells if cell.gaps))
+    spaces = {(cell.source_index, cell.model): cell.space for cell in plan.cells}
+    runner = TaskRunner(
+        plan.sources,
+        models,
+        tuple(tuple(spaces[index, model] for model in models) for index in range(len(plan.sources))),
+        tuple(dict.fromkeys(cell.condition for cell in plan.cells if cell.gaps)),
+        engine.thread_count if isinstance(engine, LocalOptions) else 1,
+        options.batch_size,
+        options.keep_logits,
+    )
+    for model in {cell.model for cell in plan.cells}:
+        if not isinstance(engine, LocalOptions) or model not in models:
+            model.unload()
+    record = None if plan.suite is None else partial(_record, plan, plan.suite, origin)
+    if isinstance(engine, RayOptions) and record is not None and models:
+        plan.store.write_run(*record())  # workers look for it, and write predictions only after it
+    running = _start(engine, runner, plan, origin)
+    gather = running.gather if isinstance(running, RayEngine) else None
+    with running, ResultWriter(plan.store, plan.cells, plan.listing, gather) as writer:
+        processes = engine.count or 1 if isinstance(engine, ProcessOptions) else 1
+        run = _Run(plan, running, writer, TaskSplitter(plan, models, processes), origin, progress, record)
+        done = None
+        if checkpoints is None or enough is None:
+            run.evaluate()
+        else:
+            before = 0
+            for done in checkpoints:
+                run.evaluate(before, done)
+                before = done
+                if enough(done, writer.reader()):
+                    break
+        if record is not None:
+            writer.record(record, needed=plan.images > 0)  # also if there was nothing to do
+        failed = {number for failure in run.failures for number in failure.cells}
+        counts = writer.counts(done, failed)
+        nodes = dict(running.nodes)
+        reader = writer.reader()
+    lacking = {plan.cells[number].model for number in failed}
+    parts = ([cell for cell in part if cell.model not in lacking] for part in plan.parts)
+    both = zip(plan.cells, counts, strict=True)
+    return RunOutcome(
+        tuple(_result(cell, each, done) for cell, each in both if each is not None),
+        (*plan.problems, *run.sorted_problems(writer.unread)),
+        (*notes_on(plan), *run.notes, *writer.notes),
+        tuple(_failure(plan, failure) for failure in run.failures),
+        nodes,
+        reader,
+        writer.listing,
+        tuple(part for part in parts if part),
+        done,
+        origin,
+    )
+
+
+def _start(engine: EngineOptions, runner: TaskRunner, plan: Plan, origin: Mapping[str, Any]) -> Engine:
+    if isinstance(engine, LocalOptions) or not runner.models:
+        return LocalEngine(runner)
+    if isinstance(engine, RayOptions):
+        return RayEngine(runner, engine, plan.store, plan.cells, origin)
+    return ProcessEngine(runner, engine.count or 1)
+
+
+class _Run:
+    """A run under way."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        writer: ResultWriter,
+        splitter: TaskSplitter,
+        origin: Mapping[str, Any],
+        progress: Callable[[Progress], None] | None,
+        record: Callable[[], tuple[Facts, Facts]] | None,
+    ) -> None:
+        self.plan = plan
+        self.engine = engine
+        self.writer = writer
+        self.splitter = splitter
+        self.origin = origin
+        self.progress = progress
+        self.record = record
+        self.problems: set[Problem] = set()
+        self.notes: dict[str, None] = {}
+        self.failures: list[TaskFailure] = []
+        self.done = 0
+        self.total = plan.images  # once: a sum over all cells, needed after every batch
+        self.right: dict[int, tuple[int, int]] = {}
+
+    def evaluate(self, first: int = 0, behind: int | None = None) -> None:
+        """Evaluate the images from the first to the one before `behind`, and store the predictions."""
+        ends = [source.count if behind is None else behind for source in self.plan.sources]
+        if self.engine.one_model:
+            queues: Iterable[Iterable[Any]] = self.splitter.split_by_model(first, ends)
+        else:
+            queues = [self.splitter.split(first, ends)]
+        with closing(self.engine.run(queues)) as events:
+            for event in events:
+                self.handle(event)
+        self.writer.flush()
+
+    def handle(self, event: Event) -> None:
+        match event:
+            case PredictionRows(cell, start, table, backend):
+                if self.record is not None:  # not sooner: the digest in it would delay the first batch
+                    self.writer.record(self.record)
+                self.writer.write(cell, start, table, {**self.origin, "backend": backend})
+            case StoredPredictions(cell, piece, counts):
+                self.writer.stored(cell, piece, counts)
+            case TaskFailure():
+                self.failures.append(event)
+            case BatchDone():
+                self.count(event)
+            case Note(text):
+                self.notes[text] = None
+            case Problem():
+                self.problems.add(event)
+
+    def count(self, batch: BatchDone) -> None:
+        self.done += batch.images
+        if self.progress is None:
+            return
+        right, seen = self.right.get(batch.cell, (0, 0))
+        right, seen = self.right[batch.cell] = right + batch.correct, seen + batch.labeled
+        cell = self.plan.cells[batch.cell]
+        name, condition = cell.model.spec.name, str(cell.condition)
+        accuracy = right / seen if seen else None
+        self.progress(Progress(self.done, self.total, name, condition, accuracy, self.engine.nodes))
+
+    def sorted_problems(self, unread: Collection[tuple[int, str]]) -> tuple[Problem, ...]:
+        """Each problem once, in the order of the dataset.
+
+        Args:
+            unread: sources and ids of images that an earlier run could not read; they are read again to say
+                why.
+        """
+        found = set(self.problems)
+        known = {problem.id for problem in found}
+        for number in {number for number, id in unread if id not in known}:
+            source = self.plan.sources[number]
+            rows = {id: row for row, id in enumerate(source.dataset.ids)}
+            for id in (id for other, id in unread if other == number and id not in known):
+                again = source.images(rows[id])
+                found.add(again if isinstance(again, Problem) else Problem(id, _READ_NOW))
+        if not found:
+            return ()
+        ids = dict.fromkeys(id for source in self.plan.sources for id in source.dataset.ids)
+        place = {id: place for place, id in enumerate(ids)}
+        return tuple(sorted(found, key=lambda problem: place[problem.id]))
+
+
+def _failure(plan: Plan, failure: TaskFailure) -> str:
+    names = sorted({plan.cells[number].model.spec.name for number in failure.cells})
+    condition = plan.cells[failure.cells[0]].condition
+    first, behind = failure.span
+    return (
+        f"{', '.join(names)} under {condition}, images {first} to {behind - 1}: every worker that tried "
+        f"ended ({failure.reason})"
+    )
+
+
+def _record(plan: Plan, suite: Suite, origin: Mapping[str, Any]) -> tuple[Facts, Facts]:
+    """The facts of a run, and notes for readers of its results."""
+    models = {cell.cell.model["name"]: cell.cell.model for cell in plan.cells}
+    facts: Facts = {"suite": suite.as_dict()}
+    shared = {"seed": plan.source.seed, "models": list(models.values())}
+    each = list(map(_record_of, plan.parts))
+    if not suite.parts:
+        ((some, notes),) = each
+        return {**facts, **some, **shared}, {**notes, **origin}
+    shown = {"shown": [notes for _, notes in each], **origin}
+    return {**facts, "parts": [some for some, _ in each], **shared}, shown
+
+
+def _record_of(cells: Sequence[PlannedCell]) -> tuple[Facts, Facts]:
+    """The same for cells on the same images."""
+    source = cells[0].source
+    facts: Facts = {"data": cells[0].cell.data}
+    scored = {key: value for one in cells for key, value in one.cell.data.get("labels", {}).items()}
+    if scored:
+        facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
+        facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
+    if source.stored:
+        facts["stored"] = {one.condition.done: one.cell.condition["stored"] for one in cells}
+    notes: Facts = {"images": source.count, "classes": list(source.dataset.classes)}
+    if (outputs := common_outputs(cells)) is not None:
+        notes["outputs"] = outputs
+    return facts, notes
+
+
+def common_outputs(cells: Sequence[PlannedCell]) -> int | None:
+    """How many outputs the models have; None if that is not known, or not the same for all."""
+    outputs = {one.model.spec.classes for one in cells}
+    return outputs.pop() if len(outputs) == 1 else None
+
+
+def _result(planned: PlannedCell, counts: CellCounts, done: int | None) -> CellResult:
+    name, condition = planned.model.spec.name, str(planned.condition)
+    reused = not planned.gaps_within(0, math.inf if done is None else done)
+    return CellResult(name, condition, *counts, reused, planned.cell.fingerprint, str(planned.space))

@@ -1,0 +1,257 @@
+"""Runs tasks, wherever that is: decode, corrupt, predict and score.
+
+A `TaskRunner` is picklable; it gives back events, and whoever called it has the store, the plan and the
+progress.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from PIL import Image
+
+from beaufort._core.arrays import Images
+from beaufort.data import Decoders
+from beaufort.data.labels import NO_LABEL, LabelSpace
+from beaufort.evaluation.backends import Backend, BatchGroup, BatchScores, choose_backend, predict
+from beaufort.evaluation.batches import Batch, ImageBlock, are_neighbors
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Range
+from beaufort.evaluation.sources import ImageSource
+from beaufort.evaluation.tasks import BatchDone, Event, Note, PredictionRows, Task, TaskPart, by_sequence
+from beaufort.models import Model
+from beaufort.models.filtered import FilteredModel
+from beaufort.models.scoring import PredictionScores, correct, join_scores, score_logits
+from beaufort.store import PredictionsError, table_of, without_prediction
+from beaufort.suites.conditions import Condition
+
+_NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class TaskRunner:
+    """What all tasks of a run have in common, and how they are done."""
+
+    sources: tuple[ImageSource, ...]
+    """One for each dataset, and for each condition of a stored one."""
+    models: tuple[LazyModel, ...]
+    spaces: tuple[tuple[LabelSpace, ...], ...]
+    """The label space of each model, for each source."""
+    conditions: tuple[Condition, ...]
+    threads: int
+    """Threads that decode and corrupt, in each process."""
+    batch_size: int | None
+    """Images per model call; by their size if None."""
+    keep_logits: bool
+
+    def run(self, tasks: Iterable[Task]) -> Generator[Event]:
+        """Do some tasks, one after the other, with an event for every batch and every part that is done."""
+        with ThreadPoolExecutor(self.threads) as pool, _memory_kept(2 * self.threads):
+            try:
+                for source, some in itertools.groupby(tasks, key=lambda task: task.source):
+                    yield from _SourceRunner(self, source, pool).run(some)
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def for_worker(self, threads: int = 1, *, limit_models: bool = True) -> TaskRunner:
+        """The same for a worker with so many threads; models, too, use one thread if they are limited."""
+        for model in self.models:
+            model.check_pickle()
+        models = tuple(model.for_one_thread() for model in self.models) if limit_models else self.models
+        return replace(self, models=models, threads=threads)
+
+    def for_model(self, number: int) -> TaskRunner:
+        """The same for one of the models."""
+        spaces = tuple((each[number],) for each in self.spaces)
+        return replace(self, models=(self.models[number],), spaces=spaces)
+
+
+@contextmanager
+def _memory_kept(blocks: int) -> Iterator[None]:
+    """Let Pillow keep the memory of images for the next ones, instead of freeing and allocating it again.
+
+    A block has 16 MB at most.
+    """
+    allocator: Any = Image.core  # type: ignore[attr-defined]
+    before = allocator.get_blocks_max()
+    allocator.set_blocks_max(max(before, blocks))
+    try:
+        yield
+    finally:
+        allocator.set_blocks_max(before)
+
+
+class _SourceRunner:
+    """Does the tasks of one image source in this process; models are loaded for the first one."""
+
+    def __init__(self, runner: TaskRunner, source: int, pool: Executor) -> None:
+        self.runner = runner
+        self.source = runner.sources[source]
+        self.spaces = runner.spaces[source]
+        self.pool = pool
+        self.models: tuple[Model, ...] = ()
+        self.truth = [self.source.truth(space) for space in self.spaces]
+        self.decoders: Decoders | None = None
+        self.warned: set[str] = set()
+        self.named: tuple[tuple[Range, list[int]], tuple[int, ...], tuple[str, ...]] = ((0, 0), []), (), ()
+        """Images of the last part with those that could not be read, and the others with their ids."""
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
+        rest = iter(tasks)
+        first = next(rest, None)
+        if first is None:
+            return
+        self.models = tuple(model.load() for model in self.runner.models)
+        with choose_backend(self.models, self.source, self.runner.threads) as backend:
+            yield from map(Note, backend.notes(self.runner.conditions))
+            decoders = Decoders(self.source.images, self.runner.threads)
+            worth = backend.ahead and self.source.worth_decoders
+            with decoders if worth else nullcontext() as self.decoders:
+                yield from self.events(backend, itertools.chain([first], rest))
+
+    def events(self, backend: Backend, tasks: Iterable[Task]) -> Iterator[Event]:
+        done: dict[tuple[int, Range], list[BatchScores]] = {}
+        for number, model, batch, wait in self.predicted(backend, tasks):
+            key = number, batch.part.span
+            if batch.rows:
+                scored = wait()
+                done.setdefault(key, []).append(scored)
+                truth = _at(self.truth[model], batch.rows)
+                known = len(truth) if truth.ndim == 1 else int((truth != NO_LABEL).any(axis=1).sum())
+                yield BatchDone(number, len(truth), known, int(correct(scored[0].top, truth).sum()))
+            if batch.last:
+                scores, table = self.table(batch, done.pop(key, []), model)
+                yield from self.warn_of_probabilities(model, scores)
+                yield from batch.block.problems()  # before the predictions, which may end a run
+                yield PredictionRows(number, batch.part.span[0], table, backend.used(batch.condition))
+
+    def predicted(
+        self, backend: Backend, tasks: Iterable[Task]
+    ) -> Iterator[tuple[int, int, Batch, Callable[[], BatchScores]]]:
+        """Every batch for every cell and model that lacks it, with a function that waits for its scores."""
+        waiting: deque[tuple[int, int, Batch, Callable[[], BatchScores]]] = deque()
+        for batch, images in backend.corrupted(self.pool, self.batches(backend, tasks)):
+            for number, model in batch.part.cells:
+                wait = self.predict(model, images, batch) if batch.rows else _nothing
+                waiting.append((number, model, batch, wait))
+                if len(waiting) > backend.lag:
+                    yield waiting.popleft()
+        yield from waiting
+
+    def predict(self, model: int, images: Images, batch: Batch) -> Callable[[], BatchScores]:
+        truth = _at(self.truth[model], batch.rows)
+        one, space, seed = self.models[model], self.spaces[model], self.source.seed
+        return predict(one, images, batch, truth, space, seed=seed, keep_logits=self.runner.keep_logits)
+
+    def batches(self, backend: Backend, tasks: Iterable[Task]) -> Iterator[BatchGroup]:
+        """The batches of all tasks, whose blocks are decoded a little before their turn."""
+        size, frames = self.runner.batch_size, self.source.frames
+        block: ImageBlock | None = None
+        for task, then in _with_next(tasks) if backend.ahead else ((task, None) for task in tasks):
+            if block is None or block.span != task.span:
+                block = ImageBlock(self.source, task.span, self.pool, self.decoders)
+            its = block
+            if then is not None and then.span != task.span:
+                block = ImageBlock(self.source, then.span, self.pool, self.decoders)
+            in_order = not backend.ahead
+            size_for = lambda n: size or backend.batch_size(n // frames)  # noqa: E731
+            yield from _batches(task, its, size_for, in_order=in_order)
+
+    def table(self, batch: Batch, done: list[BatchScores], model: int) -> tuple[PredictionScores, pa.Table]:
+        """The rows of a part, of which this is the last batch; empty ones for images that cannot be read."""
+        dataset, span = self.source.dataset, batch.part.span
+        lost = batch.block.unread(span)
+        if done:
+            scores = join_scores([scores for scores, _ in done])
+            kept = [logits for _, logits in done if logits is not None]
+        else:
+            scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.runner.keep_logits else []
+        if self.named[0] != (span, lost):  # the same for every condition
+            read = tuple(sorted({*range(*span)} - {*lost}))
+            self.named = (span, lost), read, batch.block.ids(read)
+        _, read, ids = self.named
+        sets = None if self.source.label_sets is None else self.truth[model]
+        logits = np.concatenate(kept) if kept else None
+        right = None if sets is None else _at(sets, read)
+        try:
+            table = table_of(ids, _at(dataset.labels, read), scores, logits, right)
+        except PredictionsError as error:
+            error.add_note(f"{self.models[model].spec.name}, under {batch.condition}")
+            raise
+        if lost:
+            names, truth = [dataset.ids[i] for i in lost], None if sets is None else sets[lost]
+            empty = without_prediction(names, dataset.labels[lost], table.schema, truth)
+            order = np.argsort([*read, *lost], kind="stable")
+            table = pa.concat_tables([table, empty]).take(order)
+        return scores, table
+
+    def warn_of_probabilities(self, model: int, scores: PredictionScores) -> Iterator[Note]:
+        """Warn once of a model whose outputs seem to be probabilities."""
+        one = self.models[model]
+        name, suspect = one.spec.name, scores.are_probabilities
+        if name not in self.warned and len(suspect) and suspect.all() and scores.top.shape[1] > 1:
+            self.warned.add(name)
+            right = "leaves accuracies right"
+            if isinstance(one, FilteredModel) and one.filter.views is not None:
+                right = "may change accuracies, as means over views are others"
+            yield Note(
+                f"the outputs of {name} look like probabilities: none is below 0, and each row sums to 1. "
+                f"They are used as logits, which makes p, nll, brier and entropy wrong and {right}; "
+                "return the values before the softmax, or their logarithms"
+            )
+
+
+def _batches(
+    task: Task, block: ImageBlock, size_for: Callable[[int], int], *, in_order: bool
+) -> Iterator[BatchGroup]:
+    """The batches of a task, part by part; unless in order, others begin while those of one are decoded.
+
+    BatchGroup of one sequence come together, for one group of images after the other.
+    """
+    begun: deque[tuple[tuple[TaskPart, ...], int]] = deque()
+
+    def rest(parts: tuple[TaskPart, ...], number: int) -> Iterator[BatchGroup]:
+        groups = block.groups(parts[0].span, size_for)
+        while number == 0 or not groups[number - 1].last:
+            yield tuple(Batch(part, block, *groups[number]) for part in parts)
+            number += 1
+            if not in_order and not groups.ready(number):
+                begun.append((parts, number))
+                return
+
+    for parts in by_sequence(task.parts):
+        yield from rest(parts, 0)
+        while begun and block.groups(begun[0][0][0].span, size_for).ready(begun[0][1]):
+            yield from rest(*begun.popleft())
+    while begun:
+        yield from rest(*begun.popleft())
+
+
+def _with_next(tasks: Iterable[Task]) -> Iterator[tuple[Task, Task | None]]:
+    rest = iter(tasks)
+    task = next(rest, None)
+    while task is not None:
+        then = next(rest, None)
+        yield task, then
+        task = then
+
+
+def _at(values: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
+    """Some rows of an array, which are neighbors unless an image between them cannot be read."""
+    if are_neighbors(rows):
+        return values[rows[0] : rows[-1] + 1]
+    return values[list(rows)]
+
+
+def _nothing() -> BatchScores:
+    return _NO_SCORES, None
