@@ -116,7 +116,7 @@ def test_without_logits_there_is_no_other_score(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS)
     evaluate([thousand()], SUITE, data, tmp_path / "store")
     results = open_results(tmp_path / "store", convention="all")
-    with pytest.raises(ResultsError, match="--keep-logits"):
+    with pytest.raises(ResultsError, match="keep_logits"):
         results.predictions("thousand")
     with pytest.raises(LabelError, match="convention must be"):
         open_results(tmp_path / "store", convention="some")
