@@ -44,6 +44,7 @@ OPTIONS: dict[str, str] = {
     "testbed --seed": "--bootstrap-seed",
     "testbed rho --model": "--select",
     "testbed tau --model": "--select",
+    "train --limit": "--first",
 }
 """Options with a new name, in every command: {"--front": "--filter"}.
 

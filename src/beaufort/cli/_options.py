@@ -22,7 +22,7 @@ StoredSeed = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", help="Number of threads; all cores by default. Results do not depend on it."),
+    typer.Option("--jobs", help="Number of threads or processes; results do not depend on it."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a machine-readable summary as JSON.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output file or directory.")]
@@ -68,6 +68,9 @@ Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Use at most N images, spread evenly over the classes.")
 ]
 First = Annotated[int | None, typer.Option("--first", min=1, help="Use only the first N images.")]
+Side = Annotated[
+    int | None, typer.Option("--side", min=1, help="Resize images to squares of N pixels in color.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be done, without doing it.")]
 Baseline = Annotated[
     str | None,

@@ -11,7 +11,7 @@ import typer
 from beaufort._core.text import counted, printable
 from beaufort.cli._console import table
 from beaufort.cli._evaluation import predictions_bar
-from beaufort.cli._options import Json
+from beaufort.cli._options import Json, Output
 
 if TYPE_CHECKING:
     from beaufort.studies.demo import Demo
@@ -22,9 +22,7 @@ def demo(
     imagenet: Annotated[
         bool, typer.Option("--imagenet", help="Photos instead of digits: 20 of them, a smoke test.")
     ] = False,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the answers and the page.")
-    ] = Path("demo"),
+    output: Output = Path("demo"),
     as_json: Json = False,
 ) -> None:
     """Evaluate a small classifier on a whole benchmark, print its table, write its report.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,37 +12,28 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable
 from beaufort.cli._console import progress_bar, table
-from beaufort.cli._options import Json
+from beaufort.cli._options import Device, Json, ModelOptions, Only, Output, Seeds, Side
 
 if TYPE_CHECKING:
     from beaufort.metrics.stats import Estimate
 
 
 def leave_out(
-    data: Annotated[str, typer.Argument(help="A list, as photos/labels.csv, or any data set with columns.")],
+    data: Annotated[
+        str, typer.Argument(help="A list such as photos/labels.csv, or any dataset with columns.")
+    ],
     *,
-    column: Annotated[str, typer.Option(help="The column whose values are left out, one after the other.")],
-    recipe: Annotated[
-        str, typer.Option(help="As for `beaufort train`; a network takes as many classes as there are.")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for networks, answers, the table and the page.")
-    ],
-    only: Annotated[
-        str | None,
-        typer.Option(help='Some values, separated by commas: phone,"Canon, 5D". All if not given.'),
-    ] = None,
-    side: Annotated[
-        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels, in color.")
-    ] = None,
+    column: Annotated[str, typer.Option(help="Column whose values are left out, one after the other.")],
+    recipe: Annotated[str, typer.Option(help="Recipe, as for `beaufort train`.")],
+    output: Output,
+    only: Only = None,
+    side: Side = None,
     seen: Annotated[
-        float, typer.Option(help="Share of the other values' images that is kept back, and scored as well.")
+        float, typer.Option(help="Fraction of the other values' images to keep back and score as well.")
     ] = 0.1,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings for each value.")] = 1,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the recipe, as epochs=3; may be repeated.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    seeds: Seeds = 1,
+    settings: ModelOptions = None,
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Train without each value of a column in turn, and score on the images that were left out.
@@ -51,11 +41,12 @@ def leave_out(
     `beaufort leave-out photos/labels.csv --column camera --recipe icons-resnet20 --side 32 --output cameras`
 
     A list has the columns file and label, and any others: a camera, a hospital, a season. For each value a
-    network is trained on the images of the others, but for the share of `--seen`, and shown those of the
-    value and those that were kept back. `--set start=FOLDER` fine-tunes a network that was trained before, on
-    none of the images that are scored.
+    network is trained on the images of the others, but for the fraction `--seen`, and evaluated on those of
+    the value and those that were kept back. `--only` takes values, with quotes where one has a comma:
+    phone,"Canon, 5D". `--set` changes a setting of the recipe; `--set start=FOLDER` fine-tunes a network that
+    was trained before, on none of the images that are scored.
 
-    Killed, the same command goes on where it was.
+    After an interruption, the same command resumes.
     """
     from beaufort.studies.leave_out import leave_out as run
     from beaufort.studies.leave_out import remarks
@@ -71,8 +62,8 @@ def leave_out(
             only=() if only is None else _values(only),
             side=side,
             seen=seen,
-            seeds=seeds,
-            device=device,
+            seeds=seeds or 1,
+            device=device or "auto",
             progress=lambda at: show(at.step, at.steps, f"{at.value}, seed {at.seed}"),
         )
     for one in found.failed:

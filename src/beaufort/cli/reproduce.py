@@ -3,61 +3,30 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list, counted, printable
-from beaufort.cli._options import Json
+from beaufort.cli._options import Device, Jobs, Json, Only, OptionalOutput, Seeds, SeveralData
 
 
 def reproduce(
     study: Annotated[str, typer.Argument(help="imagenet-c-enhancements, icons-50, mined-digits or mnist-c.")],
     *,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Parts, separated by commas. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. "
-            "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
-            "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine. "
-            "imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, "
-            "transfer, shake, style, augmentation, page."
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FOLDER",
-            help="Where a data set lies, as mnist=FOLDER or icons-50=FOLDER; may be repeated. "
-            "imagenet-c-enhancements: imagenet, networks (a folder of ONNX files) and cifar10.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder; results/STUDY if not given, results/enhancements for imagenet-c-enhancements.",
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Trainings of each recipe; 3 if not given, 5 for imagenet-c-enhancements. mined-digits "
-            "trains each network once.",
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the work, also on one GPU.")] = 1,
+    only: Only = None,
+    data: SeveralData = None,
+    output: OptionalOutput = None,
+    device: Device = "auto",
+    seeds: Seeds = None,
+    jobs: Jobs = 1,
     stop_after: Annotated[
-        float | None,
-        typer.Option(min=0, help="Seconds after which it saves and stops; the same command goes on."),
+        float | None, typer.Option(min=0, help="Save and stop after N seconds; the same command resumes.")
     ] = None,
     rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="Few images and tiny trainings; the numbers mean nothing.")
+        bool,
+        typer.Option("--rehearse", help="Use few images and tiny training runs, whose numbers mean nothing."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +34,18 @@ def reproduce(
 
     `beaufort reproduce mnist-c --device cuda --jobs 8`
 
-    What the folder has is not made again: killed, or with one more seed, only what is missing is done.
+    What the output directory has is not made again: after an interruption, or with one more seed, only what
+    is missing is done. The output is results/STUDY by default (results/enhancements for
+    imagenet-c-enhancements), and `--jobs` processes share the tasks, also on one GPU.
+
+    `--only` names parts. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. icons-50: style,
+    subtype, subtype-released, traditional, traditional-released, shake, shake-subtype, shake-500, others,
+    styles, page, or names of networks. mined-digits: train, images, mine. imagenet-c-enhancements: nlm,
+    clahe, stability, ten-crop, small, aggregation, multiscale, transfer, shake, style, augmentation, page.
+
+    `--data NAME=FOLDER` says where a dataset is: mnist, icons-50, icons-open, imagenet, networks (a directory
+    of ONNX files) or cifar10. Each recipe is trained with 3 seeds by default, with 5 for
+    imagenet-c-enhancements and with one for mined-digits.
     """
     from beaufort.studies import reproduce as run
 
@@ -74,9 +54,9 @@ def reproduce(
         output,
         only=_parts(only),
         data=_places(data or []),
-        device=device,
+        device=device or "auto",
         seeds=seeds,
-        jobs=jobs,
+        jobs=jobs or 1,
         stop_after_s=stop_after,
         rehearse=rehearse,
         tell=lambda line: typer.echo(printable(line), err=True),

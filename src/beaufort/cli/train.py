@@ -1,18 +1,17 @@
-"""`beaufort train`: a recipe, carried out."""
+"""`beaufort train`: train a network by a recipe."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from beaufort._core.text import counted, printable
 from beaufort.cli._console import progress_bar, table
-from beaufort.cli._options import Json, Seed
+from beaufort.cli._options import Data, Device, First, Json, ModelOptions, OptionalOutput, Seed, Side
 
 if TYPE_CHECKING:
     from beaufort.training import TrainingData, TrainingProgress
@@ -20,33 +19,26 @@ if TYPE_CHECKING:
 
 def train(
     recipe: Annotated[
-        str | None, typer.Argument(help="Name of a recipe, or a YAML file; lists the recipes if not given.")
+        str | None, typer.Argument(help="Name of a recipe or a YAML file; recipes are listed by default.")
     ] = None,
     *,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the recipe, as epochs=3; may be repeated.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="What to train on: a path or a name; the recipe's own if not given.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for the model; trained/RECIPE-seedN if not given."),
-    ] = None,
-    side: Annotated[
-        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels first, in color.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    settings: ModelOptions = None,
+    data: Data = None,
+    output: OptionalOutput = None,
+    side: Side = None,
+    first: First = None,
+    device: Device = "auto",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Train a network by a recipe; killed, the same command goes on where it was.
+    """Train a network by a recipe; after an interruption, the same command resumes.
 
-    `beaufort train conv1 --data mnist:FOLDER#train`
+    `beaufort train conv1 --data mnist:FOLDER#train --set epochs=3`
 
-    What it makes is evaluated by name at once: `beaufort run --model trained:conv1-seed0 …`. Names are those
-    of folders in `trained`, or in the folder that BEAUFORT_TRAINED names.
+    The data are the recipe's own by default, `--set` changes a setting of the recipe, and the output is the
+    directory trained/RECIPE-seedN. The model can be evaluated by name: `beaufort run --model
+    trained:conv1-seed0 …`. Names are those of directories in `trained`, or in the directory that
+    BEAUFORT_TRAINED names.
     """
     from beaufort.training import failure, get_recipe, recipe_names
     from beaufort.training import train as train_recipe
@@ -59,10 +51,10 @@ def train(
     chosen = get_recipe(recipe).changed(settings or [])
     chosen.check_start()
     folder = trained_folder() / f"{chosen.name}-seed{seed}" if output is None else output
-    source = data if side is None else _squares(chosen.data if data is None else data, side, limit)
+    source = data if side is None else _squares(chosen.data if data is None else data, side, first)
     with _bar(chosen.name) as progress:
         made = train_recipe(
-            chosen, source, output=folder, seed=seed, device=device, limit=limit, progress=progress
+            chosen, source, output=folder, seed=seed, device=device or "auto", limit=first, progress=progress
         )
     if told := failure(made.facts):
         typer.echo(f"no sign that the network learned: {told}", err=True)
