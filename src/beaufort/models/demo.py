@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from beaufort._core.catalog import fetch
-from beaufort._core.registry import Registry
+from beaufort._core.validation import validate_choice
 from beaufort.data.labels import class_names
 from beaufort.models import _efficientnet_lite0, onnx
 from beaufort.models.network import Network
 from beaufort.models.options import PreprocessingOptions
 
-
-@dataclass(frozen=True)
-class _Demo:
-    file: Callable[[], Path]
-    classes: Callable[[], tuple[str, ...]]
-    label_space: str
-    changes: PreprocessingOptions
-    """What the file cannot say about its preprocessing."""
-
-
-demos: Registry[_Demo] = Registry("model for a first try")
-"""The models by the word after `demo:`."""
-
-demos.register(
-    "digits",
-    _Demo(
-        lambda: Path(__file__).parent / "data" / "digits.onnx",
-        lambda: class_names("mnist"),
-        "mnist",
-        {},
-    ),
-)
-demos.register(
-    "efficientnet-lite0",
-    _Demo(
-        lambda: fetch(_efficientnet_lite0.ASSET),
-        lambda: class_names("imagenet-1k"),
-        "imagenet-1k",
-        {"resize": 256, "interpolation": "bicubic"},
-    ),
-)
+_LABEL_SPACES = {"digits": "mnist", "efficientnet-lite0": "imagenet-1k"}
 
 
 def load(
@@ -61,22 +30,25 @@ def load(
     Args:
         text: `digits`, a small network for MNIST that comes with Beaufort (the recipe `digits` trains it);
             `efficientnet-lite0`, a small network for photos, fetched on the first use.
-        name: what tables call it.
+        name: as for all models.
         device: as for ONNX files.
         threads: as for ONNX files.
         max_batch: the most images to run at once.
         **changes: what is to be different about the preprocessing.
     """
-    demo = demos[text]
-    wanted: PreprocessingOptions = {**demo.changes, **changes}
+    space = _LABEL_SPACES[validate_choice("demo model", text, _LABEL_SPACES)]
+    file = Path(__file__).parent / "data" / "digits.onnx"
+    if text == "efficientnet-lite0":
+        file = fetch(_efficientnet_lite0.ASSET)
+        changes = {"resize": 256, "interpolation": "bicubic", **changes}
     network = onnx.load(
-        str(demo.file()),
+        str(file),
         name=text if name is None else name,
-        classes=demo.classes(),
-        label_space=demo.label_space,
+        classes=class_names(space),
+        label_space=space,
         device=device,
         threads=threads,
         max_batch=max_batch,
-        **wanted,
+        **changes,
     )
     return replace(network, spec=replace(network.spec, source=f"demo:{text}"))

@@ -116,7 +116,7 @@ def from_module(
         details={**(details or {}), **({"tf32": True} if tf32 else {})},
     )
 
-    filled = _Filled(fixed_batch, compiled=hasattr(module, "_orig_mod"))
+    filled = _filling(fixed_batch, compiled=hasattr(module, "_orig_mod"))
 
     def ready(batch: Any) -> Any:
         batch = filled(batch)
@@ -190,25 +190,25 @@ def _versions(module: Any) -> list[tuple[int, int]]:
     return [(one.data_ptr(), 0 if one.is_inference() else one._version) for one in tensors]
 
 
-class _Filled:
-    """Fills batches up with zeros where another number of images would be an error, or another compilation.
+def _filling(fixed: int | None, *, compiled: bool) -> Callable[[Any], Any]:
+    """Fill batches up with zeros where another number of images would be an error, or another compilation.
 
     A compiled module is compiled once for each number of images. So a batch that is smaller than one before
-    it, as the last of a data set, is filled up to that one's size.
+    it, as the last of a dataset, is filled up to that one's size.
     """
+    largest = fixed or 0
 
-    def __init__(self, fixed: int | None, *, compiled: bool) -> None:
-        self._size = fixed or 0
-        self._compiled = compiled
-
-    def __call__(self, batch: Any) -> Any:
-        if self._compiled:
-            self._size = max(self._size, len(batch))
-        missing = self._size - len(batch)
+    def filled(batch: Any) -> Any:
+        nonlocal largest
+        if compiled:
+            largest = max(largest, len(batch))
+        missing = largest - len(batch)
         if missing <= 0:
             return batch
         filler = batch.new_zeros((missing, *batch.shape[1:]))
         return require("torch", "torch", what="torch models").cat([batch, filler])
+
+    return filled
 
 
 def choose_device(device: str) -> str:

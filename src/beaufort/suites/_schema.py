@@ -39,8 +39,9 @@ BROKEN: Final = object()
 """Stands for a value that could not be read and is reported already."""
 PUBLISHED: Final = "published"
 STABILITY = ("flip_probability", "top5_distance", "mfr", "mt5d")
-"""Metrics of sequences."""
-METRICS = ("mce", "relative_mce", "mean_accuracy", *STABILITY)
+"""Metrics of sequences; the last two divide by a baseline."""
+_ERRORS = ("mce", "relative_mce")
+METRICS = (*_ERRORS, "mean_accuracy", *STABILITY)
 """Headline metrics that a suite can ask for, beside those of packages."""
 
 _LONGEST = 60
@@ -68,10 +69,17 @@ def _rule(holds: Callable[[Any], bool], must: str) -> Check:
     return check
 
 
-def _choice(kind: str, known: Callable[[], Collection[str]]) -> Check:
+def _known(kind: str, names: Callable[[], Collection[str]]) -> Callable[[Any], str]:
+    """What is wrong with a name that is none of some; empty if nothing is."""
+    return lambda name: "" if isinstance(name, str) and name in names() else _unknown(kind, name, names())
+
+
+def _choice(kind: str, names: Callable[[], Collection[str]]) -> Check:
+    wrong = _known(kind, names)
+
     def check(value: Any) -> Found:
-        if not isinstance(value, str) or value not in known():
-            yield (), _unknown(kind, value, known())
+        if message := wrong(value):
+            yield (), message
 
     return check
 
@@ -129,13 +137,8 @@ def _wrong_shift(text: Any) -> str:
     return ""
 
 
-def _wrong_sequence(name: Any) -> str:
-    return "" if isinstance(name, str) and name in sequences else _unknown("sequence", name, sequences)
-
-
-def _wrong_metric(name: Any) -> str:
-    known = (*METRICS, *(own for own, one in metrics.items() if one.of_errors))
-    return "" if name in known else _unknown("metric", name, known)
+def _metric_names() -> tuple[str, ...]:
+    return (*METRICS, *(name for name, one in metrics.items() if one.of_errors))
 
 
 _severity_list = _list("severities", f"[1, 2, 3, 4, 5], or {PUBLISHED}", _wrong_severity)
@@ -201,14 +204,14 @@ FIELDS: Mapping[str, Check] = {
         lambda value: value is None or (isinstance(value, str) and _BASELINE.fullmatch(value) is not None),
         "be a model's name, such as alexnet, or null",
     ),
-    "metrics": _list("metrics", "[mean_accuracy]", _wrong_metric),
+    "metrics": _list("metrics", "[mean_accuracy]", _known("metric", _metric_names)),
     "labels": _labels,
     "convention": _choice("convention", lambda: CONVENTIONS),
     "classes": _choice("list of classes", lambda: label_maps),
     "held_out": _choice("protocol", lambda: protocols),
     "counterpart": _name,
     "shifts": _list("shifts", "[my-blur@2.5, fog@2+jpeg_compression@3]", _wrong_shift),
-    "sequences": _list("sequences", "[rotate, snow]", _wrong_sequence),
+    "sequences": _list("sequences", "[rotate, snow]", _known("sequence", lambda: sequences)),
     "citation": _prose,
     "notes": _prose,
 }
@@ -355,21 +358,19 @@ def _published(values: Mapping[str, Any]) -> Found:
 def _metrics_are_defined(values: Mapping[str, Any]) -> Found:
     no_baseline = values.get("baseline") in (None, "none")
     clean = values.get("clean", True)
+    other = "corruptions" not in values or "shifts" in values
+    instead = "write for example [mean_accuracy]"
+    rules: tuple[tuple[tuple[str, ...], bool, str], ...] = (
+        (_ERRORS, no_baseline, "divides by the errors of a baseline; add for example 'baseline: alexnet'"),
+        (STABILITY[2:], no_baseline, "divides by the values of a baseline; name one, or remove it"),
+        (STABILITY, "sequences" not in values, f"is about sequences; {instead}"),
+        (_ERRORS, other, f"is about corruptions alone; {instead}"),
+        (_ERRORS[1:], not clean, "needs the clean images; write 'clean: true'"),
+    )
     for number, name in enumerate(values.get("metrics", ())):
-        of_errors, of_sequences = name in ("mce", "relative_mce"), name in STABILITY
-        if of_errors and no_baseline:
-            yield (
-                ("metrics", number),
-                f"{name} divides by the errors of a baseline; add for example 'baseline: alexnet'",
-            )
-        if of_sequences and "sequences" not in values:
-            yield ("metrics", number), f"{name} is about sequences; write for example [mean_accuracy]"
-        if name in ("mfr", "mt5d") and no_baseline:
-            yield ("metrics", number), f"{name} divides by the values of a baseline; name one, or remove it"
-        if of_errors and ("corruptions" not in values or "shifts" in values):
-            yield ("metrics", number), f"{name} is about corruptions alone; write for example [mean_accuracy]"
-        if name == "relative_mce" and not clean:
-            yield ("metrics", number), "relative_mce needs the clean images; write 'clean: true'"
+        for names, broken, message in rules:
+            if broken and name in names:
+                yield ("metrics", number), f"{name} {message}"
     if values.get("clean_in_mean", False) and not clean:
         yield ("clean_in_mean",), "the clean images are not part of the suite; write 'clean: true'"
     if not clean and not any(key in values for key in ("corruptions", "shifts", "sequences")):
