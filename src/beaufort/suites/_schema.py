@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.registry import listed, unknown
@@ -33,7 +33,8 @@ from beaufort.suites.shifts import shifts
 Where: TypeAlias = tuple[str | int, ...]
 """A key, or a key and the number of an entry in its list; empty for the whole."""
 Found: TypeAlias = Iterator[tuple[Where, str]]
-Check: TypeAlias = Callable[[Any], Found]
+Wrong: TypeAlias = Callable[[Any], str]
+"""Says what is wrong with a value; empty if nothing is."""
 
 BROKEN: Final = object()
 """Stands for a value that could not be read and is reported already."""
@@ -61,53 +62,39 @@ def _unknown(kind: str, name: object, known: Collection[str]) -> str:
     return unknown(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", dict.fromkeys(known))
 
 
-def _rule(holds: Callable[[Any], bool], must: str) -> Check:
-    def check(value: Any) -> Found:
-        if not holds(value):
-            yield (), f"must {must}, got {_shown(value)}"
-
-    return check
+def _rule(holds: Callable[[Any], bool], must: str) -> Wrong:
+    return lambda value: "" if holds(value) else f"must {must}, got {_shown(value)}"
 
 
-def _known(kind: str, names: Callable[[], Collection[str]]) -> Callable[[Any], str]:
-    """What is wrong with a name that is none of some; empty if nothing is."""
+def _known(kind: str, names: Callable[[], Collection[str]]) -> Wrong:
     return lambda name: "" if isinstance(name, str) and name in names() else _unknown(kind, name, names())
 
 
-def _choice(kind: str, names: Callable[[], Collection[str]]) -> Check:
-    wrong = _known(kind, names)
+class _List(NamedTuple):
+    """A list without repetitions."""
 
-    def check(value: Any) -> Found:
-        if message := wrong(value):
-            yield (), message
+    what: str
+    example: str
+    wrong: Wrong
+    """Of one entry."""
+    members: Callable[[Any], Collection[Any]] = lambda entry: (entry,)
+    """What an entry stands for."""
 
-    return check
-
-
-def _list(
-    what: str,
-    example: str,
-    wrong: Callable[[Any], str],
-    members: Callable[[Any], Collection[Any]] = lambda entry: (entry,),
-) -> Check:
-    """A list without repetitions; `wrong` says what is wrong with an entry, `members` what it stands for."""
-
-    def check(value: Any) -> Found:
+    def find(self, value: Any) -> Found:
+        """What is wrong with the list and its entries."""
         if not isinstance(value, list | tuple):
-            yield (), f"must be a list of {what}, such as {example}, got {_shown(value)}"
+            yield (), f"must be a list of {self.what}, such as {self.example}, got {_shown(value)}"
             return
         if not value:
-            yield (), f"must not be empty; write for example {example}"
+            yield (), f"must not be empty; write for example {self.example}"
         seen: set[Any] = set()
         for number, entry in enumerate(value):
-            if message := wrong(entry):
+            if message := self.wrong(entry):
                 yield (number,), message
                 continue
-            if twice := [str(one) for one in members(entry) if one in seen]:
+            if twice := [str(one) for one in self.members(entry) if one in seen]:
                 yield (number,), f"{', '.join(twice)} is in the list already; list each entry once"
-            seen.update(members(entry))
-
-    return check
+            seen.update(self.members(entry))
 
 
 def _wrong_corruption(name: Any) -> str:
@@ -141,39 +128,24 @@ def _metric_names() -> tuple[str, ...]:
     return (*METRICS, *(name for name, one in metrics.items() if one.of_errors))
 
 
-_severity_list = _list("severities", f"[1, 2, 3, 4, 5], or {PUBLISHED}", _wrong_severity)
+def _wrong_step(text: Any) -> str:
+    try:
+        Step.parse(str(text) if isinstance(text, Step) else text)
+    except OptionError as error:
+        return str(error)
+    return ""
 
 
-def _severities(value: Any) -> Found:
-    return iter(()) if value == PUBLISHED else _severity_list(value)
+_label_space = _known("label space", lambda: (IDENTITY, *class_lists, *label_maps))
 
 
-def _prepare(value: Any) -> Found:
-    if not isinstance(value, list | tuple):
-        yield (), f"must be a list of steps, such as [resize 256, crop 224], got {_shown(value)}"
-        return
-    side: int | None = None
-    for number, text in enumerate(value):
-        try:
-            step = Step.parse(str(text) if isinstance(text, Step) else text)
-        except OptionError as error:
-            yield (number,), str(error)
-            continue
-        if step.action == "crop" and side is not None and step.side > side:
-            yield (number,), f"'{step}' cuts out more than the {side} pixels that the step before leaves"
-        side = step.side
-
-
-_label_space = _choice("label space", lambda: (IDENTITY, *class_lists, *label_maps))
-
-
-def _labels(value: Any) -> Found:
+def _wrong_labels(value: Any) -> str:
     if not isinstance(value, dict | tuple):
-        yield from _label_space(value)
-        return
+        return _label_space(value)
     for name, outputs in dict(value).items():
         if not isinstance(outputs, list | tuple) or not all(type(one) in (int, str) for one in outputs):
-            yield (), f"the outputs of {name!r:.60} must be a list of numbers or names of outputs"
+            return f"the outputs of {name!r:.60} must be a list of numbers or names of outputs"
+    return ""
 
 
 _name = _rule(
@@ -189,29 +161,29 @@ def _printable(value: Any, also: str = "") -> bool:
     return isinstance(value, str) and all(c.isprintable() or c in also for c in value)
 
 
-FIELDS: Mapping[str, Check] = {
+FIELDS: Mapping[str, Wrong | _List] = {
     "name": _name,
     "version": _rule(lambda value: type(value) is int and value >= 1, "be a positive integer"),
     "title": _rule(lambda value: bool(value) and _printable(value), "be one line of text"),
     "dataset": _name,
-    "scale": _choice("scale", lambda: SCALE_NAMES),
-    "corruptions": _list("corruptions", "[fog, snow] or [weather]", _wrong_corruption, members_of),
-    "severities": _severities,
+    "scale": _known("scale", lambda: SCALE_NAMES),
+    "corruptions": _List("corruptions", "[fog, snow] or [weather]", _wrong_corruption, members_of),
+    "severities": _List("severities", f"[1, 2, 3, 4, 5], or {PUBLISHED}", _wrong_severity),
     "clean": _flag,
     "clean_in_mean": _flag,
-    "prepare": _prepare,
+    "prepare": _List("steps", "[resize 256, crop 224]", _wrong_step, lambda _: ()),
     "baseline": _rule(
         lambda value: value is None or (isinstance(value, str) and _BASELINE.fullmatch(value) is not None),
         "be a model's name, such as alexnet, or null",
     ),
-    "metrics": _list("metrics", "[mean_accuracy]", _known("metric", _metric_names)),
-    "labels": _labels,
-    "convention": _choice("convention", lambda: CONVENTIONS),
-    "classes": _choice("list of classes", lambda: label_maps),
-    "held_out": _choice("protocol", lambda: protocols),
+    "metrics": _List("metrics", "[mean_accuracy]", _known("metric", _metric_names)),
+    "labels": _wrong_labels,
+    "convention": _known("convention", lambda: CONVENTIONS),
+    "classes": _known("list of classes", lambda: label_maps),
+    "held_out": _known("protocol", lambda: protocols),
     "counterpart": _name,
-    "shifts": _list("shifts", "[my-blur@2.5, fog@2+jpeg_compression@3]", _wrong_shift),
-    "sequences": _list("sequences", "[rotate, snow]", _known("sequence", lambda: sequences)),
+    "shifts": _List("shifts", "[my-blur@2.5, fog@2+jpeg_compression@3]", _wrong_shift),
+    "sequences": _List("sequences", "[rotate, snow]", _known("sequence", lambda: sequences)),
     "citation": _prose,
     "notes": _prose,
 }
@@ -281,8 +253,11 @@ def _mistakes_of_one(values: Mapping[str, Any], required: set[str]) -> Found:
             if key not in misspelled:
                 yield (), f"{key!r} is missing; write for example '{key}: {example}'"
     for key, check in FIELDS.items():
-        if key in values and key not in bad:
-            for where, message in check(values[key]):
+        value = values.get(key)
+        if key not in values or key in bad or (key, value) in (("severities", PUBLISHED), ("prepare", [])):
+            continue
+        for where, message in check.find(value) if isinstance(check, _List) else [((), check(value))]:
+            if message:
                 bad.add(key)
                 yield (key, *where), message
     for keys, check_together in _TOGETHER:
@@ -346,6 +321,18 @@ def _constants(values: Mapping[str, Any]) -> Found:
                 break
 
 
+def _crops_fit(values: Mapping[str, Any]) -> Found:
+    side = 0
+    for number, text in enumerate(values.get("prepare", ())):
+        step = Step.parse(str(text))
+        if step.action == "crop" and 0 < side < step.side:
+            yield (
+                ("prepare", number),
+                f"'{step}' cuts out more than the {side} pixels that the step before leaves",
+            )
+        side = step.side
+
+
 def _published(values: Mapping[str, Any]) -> Found:
     if values["severities"] == PUBLISHED and values["scale"] != "mnist":
         yield (
@@ -400,11 +387,12 @@ def _sequences_alone(values: Mapping[str, Any]) -> Found:
         yield ("scale",), f"must be one of {', '.join(SIDES)} for sequences, got {scale}"
 
 
-_TOGETHER: tuple[tuple[set[str], Check], ...] = (
+_TOGETHER: tuple[tuple[set[str], Callable[[Mapping[str, Any]], Found]], ...] = (
     ({"scale", "corruptions"}, _constants),
     ({"scale", "severities"}, _published),
     ({"metrics", "baseline", "clean", "clean_in_mean"}, _metrics_are_defined),
     ({"baseline", "severities"}, _baseline_has_severities),
     ({"sequences"}, _sequences_alone),
+    ({"prepare"}, _crops_fit),
 )
 """What is checked once the keys it is about are right."""
