@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import json
 import os
 import re
 import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from zlib import crc32
 
-from beaufort._core.errors import OptionError
+from beaufort._core.errors import BeaufortError, OptionError
 
 
 def _machine() -> str:
@@ -85,6 +86,14 @@ def write_output(path: Path, content: bytes) -> None:
         write_bytes(path, content)
     except OSError as error:
         raise OptionError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
+def read_json(path: Path, error_class: type[BeaufortError] = OptionError) -> Any:
+    """What a JSON file holds; an error of a class if it cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise error_class(f"{path} cannot be read as JSON ({error!s:.80})") from None
 
 
 def put_in_place(passing: Path, path: Path) -> None:

@@ -37,7 +37,7 @@ def _never(path: Path) -> bool:
 def reader(
     kind: str,
     looks_like: str,
-    detect: Callable[[Path], bool] = _never,
+    detect: Callable[[Path], bool] | None = None,
     *,
     parts: Sequence[str] | None = (),
 ) -> Callable[[_Open], _Open]:
@@ -46,7 +46,7 @@ def reader(
     Args:
         kind: the name of the kind.
         looks_like: what a dataset of this kind consists of.
-        detect: whether a path is of this kind.
+        detect: whether a path is of this kind; a kind without must be named.
         parts: the parts that may be named; None if the function checks the part itself.
     """
 
@@ -57,7 +57,7 @@ def reader(
                 raise OptionError(f"unknown part {part!r} of {location}; {known}")
             return function(location, part)
 
-        readers.register(kind, Reader(kind, open_part, detect, looks_like))
+        readers.register(kind, Reader(kind, open_part, detect or _never, looks_like))
         return function
 
     return register

@@ -6,7 +6,6 @@ Both are published as binary batches and as pickles, which are read without unpi
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
+from beaufort._core.files import read_json
 from beaufort._core.pickles import PickleError, bytes_in, read_pickle
 from beaufort.data._catalog_entries import CIFAR10_FILES
 from beaufort.data._dataset import Dataset
@@ -238,10 +238,7 @@ def _row_files(folder: Path, split: str) -> list[Path]:
 def _read_rows(files: list[Path]) -> _Labeled:
     *pictures, table = files
     images = np.concatenate([_rows(path) for path in pictures])
-    try:
-        labels = json.loads(table.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise ImageFileError(f"{table} cannot be read as a list of labels ({error!s:.80})") from None
+    labels = read_json(table, ImageFileError)
     whole = isinstance(labels, list) and all(type(one) is int for one in labels)
     if not whole or len(labels) != len(images):
         raise ImageFileError(f"{table} must be a list of {len(images)} integers, one for each image")

@@ -7,17 +7,17 @@ classes in the two published sets, and names in one's own.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from beaufort._core.errors import ImageFileError
+from beaufort._core.files import read_json
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
 from beaufort.data._reader import check_inside, reader
@@ -66,7 +66,7 @@ def read_frame_sets(path: str | Path) -> FrameSets:
     """The sets of a folder, or of a file like `pmsets.json`."""
     file = Path(path)
     file = file if file.is_file() else _beside(file, "pmsets.json")
-    found = _json(file)
+    found = read_json(file, ImageFileError)
     good = isinstance(found, dict) and all(
         isinstance(some, list) and all(isinstance(one, str) for one in some) for some in found.values()
     )
@@ -91,7 +91,8 @@ def _open(location: str, part: str, kind: str) -> Dataset:
             f"{location} must have every frame of its sets, got none for {len(lost):,} of {len(frames):,} "
             f"(first: {lost[0]!r})"
         )
-    classes = _classes(kind, named.values())
+    every = sorted({label for some in named.values() for label in some}) if kind not in label_maps else ()
+    classes = tuple(every) or label_maps[kind].classes
     numbers = {frame: _numbers(file, frame, labels, classes) for frame, labels in named.items()}
     first = np.array([numbers[frame][0] for frame in frames], np.int64)
     sets_of_labels = LabelSets(kind, numbers, of_classes=True)
@@ -103,7 +104,7 @@ def _labels(
     file: Path, frames: tuple[str, ...], sets: FrameSets, *, by_anchor: bool
 ) -> dict[str, tuple[Any, ...]]:
     """The labels of each frame; where anchors decide, a neighbour has those of its anchor."""
-    found = _json(file)
+    found = read_json(file, ImageFileError)
     good = isinstance(found, dict) and all(
         isinstance(some, list) and some and all(type(one) in (int, str) for one in some)
         for some in found.values()
@@ -120,12 +121,6 @@ def _labels(
             f"{source[lost[0]]!r})"
         )
     return {frame: tuple(dict.fromkeys(found[source[frame]])) for frame in frames}
-
-
-def _classes(kind: str, labels: Any) -> tuple[str, ...]:
-    if kind in label_maps:
-        return label_maps[kind].classes
-    return tuple(sorted({label for some in labels for label in some}))
 
 
 def _numbers(file: Path, frame: str, labels: tuple[Any, ...], classes: tuple[str, ...]) -> tuple[int, ...]:
@@ -146,30 +141,13 @@ def _beside(root: Path, name: str) -> Path:
     return found
 
 
-def _json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ImageFileError(f"{file} cannot be read ({error})") from None
-
-
 def _detect(path: Path) -> bool:
     return any((path / place / "pmsets.json").is_file() for place in ("", "metadata", "misc"))
 
 
-@reader("frame-sets", "frames with pmsets.json and labels.json", _detect, parts=("anchors",))
-def open_frames(location: str, part: str) -> Dataset:
-    """Frame sets of one's own: all frames, or `#anchors`; labels are names of classes."""
-    return _open(location, part, "frame-sets")
-
-
-@reader("vid-robust", "the same, with numbers of 30 classes", parts=("anchors",))
-def open_vid_robust(location: str, part: str) -> Dataset:
-    """ImageNet-Vid-Robust: a frame is judged by its own labels."""
-    return _open(location, part, "vid-robust")
-
-
-@reader("ytbb-robust", "the same, with numbers of 24 classes", parts=("anchors",))
-def open_ytbb_robust(location: str, part: str) -> Dataset:
-    """YTBB-Robust: a frame is judged by the labels of its anchor."""
-    return _open(location, part, "ytbb-robust")
+for _kind, _looks_like, _found in (
+    ("frame-sets", "frames with pmsets.json and labels.json, in which labels are names", _detect),
+    ("vid-robust", "the same for ImageNet-Vid-Robust, with numbers of 30 classes", None),
+    ("ytbb-robust", "the same for YTBB-Robust, with numbers of 24 classes", None),
+):
+    reader(_kind, _looks_like, _found, parts=("anchors",))(partial(_open, kind=_kind))

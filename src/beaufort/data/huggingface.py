@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ import numpy as np
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.catalog import is_offline
-from beaufort._core.errors import AssetError, ImageFileError, MissingExtraError, OptionError
+from beaufort._core.errors import AssetError, ImageFileError, OptionError
+from beaufort._core.optional import require
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content, chunks_of
 from beaufort.data._files import decode, decode_file
@@ -65,7 +65,8 @@ def _detect(path: Path) -> bool:
 @reader("hf", "a folder that `save_to_disk` of Hugging Face datasets wrote", _detect, parts=None)
 def open_huggingface(location: str, part: str) -> Dataset:
     """One split, `test` if none is named; ids are `test/0` and so on."""
-    split, package = part or "test", _package()
+    split = part or "test"
+    package = require("datasets", "hf", what="datasets of Hugging Face")
     rows = _rows(package, location, split)
     image = _feature(rows, package.Image, ("image", "img"), location)
     label = _feature(rows, package.ClassLabel, ("label", "labels"), location)
@@ -82,16 +83,6 @@ def open_huggingface(location: str, part: str) -> Dataset:
             (Path(location), Path(package.config.HF_CACHE_HOME)),
         ),
     )
-
-
-def _package() -> Any:
-    try:
-        return importlib.import_module("datasets")
-    except ImportError:
-        raise MissingExtraError(
-            "data sets of Hugging Face need the package datasets: "
-            "pip install -c constraints.txt 'beaufort[hf]'"
-        ) from None
 
 
 def _rows(package: Any, location: str, split: str) -> Any:
@@ -119,10 +110,8 @@ def _feature(rows: Any, kind: type, names: tuple[str, ...], where: str) -> str:
     """The one column of a kind, or one with a usual name."""
     of_kind: list[str] = [name for name, feature in rows.features.items() if isinstance(feature, kind)]
     usual = [name for name in names if name in rows.features]
-    if len(of_kind) == 1:
-        return of_kind[0]
-    if usual:
-        return usual[0]
+    if len(of_kind) == 1 or usual:
+        return of_kind[0] if len(of_kind) == 1 else usual[0]
     raise ImageFileError(
         f"{where} must have one column of type {kind.__name__}, or one named {' or '.join(names)}, got "
         f"{', '.join(rows.features)}"

@@ -5,11 +5,9 @@ The data set is the one of a folder a class, with the ids, labels and digest tha
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +35,10 @@ _FORMS = (
 
 
 def _detect(path: Path) -> bool:
-    return path.is_dir() and _list_of(path) is not None and _has_pictures(path)
+    if not path.is_dir() or _list_of(path) is None:
+        return False
+    with os.scandir(path) as entries:
+        return any(_PICTURE.fullmatch(entry.name) for entry in entries)
 
 
 @reader(
@@ -56,23 +57,19 @@ def open_imagenet_val(location: str, part: str) -> Dataset:
             f"the labels of {location} must be in a file, {' or '.join(_LISTS)}, in the folder or the one "
             "above; name another after #"
         )
-    if not _has_pictures(folder):
+    names = [path.name for path in folder.iterdir() if _PICTURE.fullmatch(path.name)]
+    if not names:
         raise ImageFileError(f"{location} must have pictures called ILSVRC2012_val_00000001.JPEG and so on")
     wnid_of = _labels(table)
-    names = [path.name for path in folder.iterdir() if _PICTURE.fullmatch(path.name)]
-    ids = {f"{_known(name, wnid_of, table)}/{name}": name for name in names}
+    if lost := [name for name in names if Path(name).stem not in wnid_of]:
+        raise ImageFileError(f"{table} must have every picture of the folder; {lost[0]} is missing")
+    ids = {f"{wnid_of[Path(name).stem]}/{name}": name for name in names}
     order = sorted(ids)
     classes = class_ids("imagenet-1k")
     places = {wnid: place for place, wnid in enumerate(classes)}
     labels = np.array([places[path.partition("/")[0]] for path in order], np.int64)
-    return Dataset(
-        folder.name, classes, order, labels, Files(folder, [ids[path] for path in order]), by_name=True
-    )
-
-
-def _has_pictures(folder: Path) -> bool:
-    with os.scandir(folder) as entries:
-        return any(_PICTURE.fullmatch(entry.name) for entry in entries)
+    pixels = Files(folder, [ids[path] for path in order])
+    return Dataset(folder.name, classes, order, labels, pixels, by_name=True)
 
 
 def _list_of(folder: Path) -> Path | None:
@@ -81,20 +78,16 @@ def _list_of(folder: Path) -> Path | None:
     return next((path for path in sought if path.is_file()), None)
 
 
-def _known(name: str, wnid_of: Mapping[str, str], table: Path) -> str:
-    stem = name.partition(".")[0]
-    if stem not in wnid_of:
-        raise ImageFileError(f"{table} must have every picture of the folder; {name} is missing")
-    return wnid_of[stem]
-
-
 def _labels(table: Path) -> dict[str, str]:
-    """WordNet ids by file name without its ending."""
+    """WordNet ids by file name without its ending.
+
+    A name and its value may have a space or a comma between them, and Kaggle's list has boxes after it.
+    """
     try:
-        text = read_packed(table).decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(_with_commas(text))) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
+        lines = read_packed(table).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
         raise ImageFileError(f"{table} must be a list in UTF-8 ({error!s:.80}), of {_FORMS}") from None
+    rows = [re.split(r"[\s,]+", line.strip()) for line in lines if line.strip()]
     alone = all(len(row) == 1 for row in rows)
     if alone:
         if len(rows) != _COUNT:
@@ -107,11 +100,6 @@ def _labels(table: Path) -> dict[str, str]:
         rows = [row for row in rows if len(row) > 1 and row[0].startswith("ILSVRC2012_val_")]
         names, values = [row[0].partition(".")[0] for row in rows], [row[1] for row in rows]
     return dict(zip(names, map(_meaning(values, table, alone=alone), values), strict=True))
-
-
-def _with_commas(text: str) -> str:
-    """Lines as `name,value`, also those with a space between the two, and Kaggle's with boxes after it."""
-    return re.sub(r"^([^\s,]+)[ ,\t]+([^\s,]+).*$", r"\1,\2", text, flags=re.MULTILINE)
 
 
 def _meaning(values: list[str], table: Path, *, alone: bool) -> Callable[[str], str]:

@@ -99,10 +99,9 @@ def in_npz(path: Path) -> dict[str, Stored]:
                 f"{where} must have the size its header says, {dtype} {shape}, got {member.size - inside} "
                 "bytes"
             )
-        if member.method == zipfile.ZIP_STORED:
-            stored = Stored(path, where, member.start() + inside, shape, dtype)
-        else:
-            stored = Stored(path, where, inside, shape, dtype, packed_as=name)
+        packed = member.method != zipfile.ZIP_STORED
+        start = inside if packed else member.start() + inside
+        stored = Stored(path, where, start, shape, dtype, packed_as=name if packed else "")
         arrays[name.removesuffix(".npy")] = stored
     return arrays
 
@@ -165,19 +164,11 @@ def from_arrays(
     shape = validate_image_shape(name, array.dtype, array.shape)
     numbers = validate_labels(f"labels of {name}", np.asarray(labels), shape[0])
     pixels = InMemory(array.reshape(shape))
-    named = _class_names(name, classes) or numbered(numbers)
-    return Dataset(name, named, RowIds(split, shape[0]), numbers, pixels)
-
-
-def _class_names(name: str, classes: Iterable[str]) -> tuple[str, ...]:
-    """Names as a tuple; an error for what has no order, or is no text."""
-    some = isinstance(classes, Iterable) and not isinstance(classes, str | bytes | set | frozenset)
-    found = tuple(classes) if some else ()
-    if not some or not all(isinstance(one, str) for one in found):
-        raise OptionError(
-            f"classes of {name} must be a list of names in the order of labels, got {classes!r:.60}"
-        )
-    return tuple(map(str, found))
+    if isinstance(classes, str | set | frozenset):  # their order is not that of labels
+        raise OptionError(f"classes of {name} must be a list of names, got {classes!r:.60}")
+    return Dataset(
+        name, tuple(map(str, classes)) or numbered(numbers), RowIds(split, shape[0]), numbers, pixels
+    )
 
 
 @reader(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.files import read_json
 from beaufort.data.labels.space import LabelError, LabelSpace
 
 NO_LABEL = -1
@@ -102,15 +103,10 @@ def read_label_sets(path: str | Path) -> LabelSets:
     The file is not part of Beaufort: ReaL's is `real.json` of google-research/reassessed-imagenet.
     """
     file = Path(path)
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise LabelError(f"truths must be a file with {_FORM}; {file} cannot be read ({error})") from None
+    found = read_json(file, LabelError)
     rows = list(found.values()) if isinstance(found, dict) else found
     if not isinstance(rows, list) or not rows or not all(map(_is_set, rows)):
-        raise LabelError(
-            f"truths must be {_FORM}, with non-negative integers, got {file} with other contents"
-        )
+        raise LabelError(f"{file} must have {_FORM}, with non-negative integers")
     if isinstance(found, dict):
         return LabelSets(file.stem, {image: tuple(dict.fromkeys(row)) for image, row in found.items()})
     return LabelSets(file.stem, tuple(tuple(dict.fromkeys(row)) for row in rows))

@@ -6,12 +6,12 @@ Numbers that someone chose are numbers of outputs. Numbers that are only places 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 
+from beaufort._core.files import read_json
 from beaufort._core.text import counted
 from beaufort.data.labels.known_classes import IMAGENET, same_name
 from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
@@ -223,9 +223,9 @@ def _grouped(data: DatasetLabels, outputs: ModelOutputs, grouping: Grouping) -> 
 def read_grouping(path: str | Path) -> Grouping:
     """Outputs by class from a JSON file: `{"dog": ["n02085620", 152], "cat": [281, 282]}`."""
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise LabelError(f"labels must be {_FORM}, got {str(path)!r:.80} ({error})") from None
+        found = read_json(Path(path), LabelError)
+    except LabelError as error:
+        raise LabelError(f"labels must be {_FORM}; {error}") from None
     if not _is_grouping(found) or not found:
         raise LabelError(f"labels must be {_FORM}, got {path} with other contents")
     return {name: tuple(some) for name, some in found.items()}
