@@ -12,7 +12,7 @@ import io
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,28 +107,12 @@ def _convolution(
         yield Node("Clip", (normed, "zero", "six"), output)
 
 
-class _Storage(NamedTuple):
-    key: str
-    dtype: str
-
-
-class _View(NamedTuple):
-    """A tensor, before its numbers are known."""
-
-    storage: _Storage
-    start: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
 class _Unpickler(pickle.Unpickler):
-    """Reads the descriptions of tensors; every other name in the pickle is an error."""
+    """Reads tensors as (storage's key and dtype), start, shape and strides; other names are an error."""
 
     _NAMES: Mapping[tuple[str, str], Any] = {
         ("collections", "OrderedDict"): OrderedDict,
-        ("torch._utils", "_rebuild_tensor_v2"): lambda storage, start, shape, strides, *_: _View(
-            storage, start, shape, strides
-        ),
+        ("torch._utils", "_rebuild_tensor_v2"): lambda *parts: parts[:4],
         ("torch", "FloatStorage"): "<f4",
         ("torch", "LongStorage"): "<i8",
     }
@@ -138,8 +122,8 @@ class _Unpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"a file of weights must not contain {module}.{name}")
         return self._NAMES[module, name]
 
-    def persistent_load(self, reference: Any) -> _Storage:
-        return _Storage(reference[2], reference[1])
+    def persistent_load(self, reference: Any) -> tuple[str, str]:
+        return reference[2], reference[1]
 
 
 def read_state_dict(content: bytes) -> Weights:
@@ -149,22 +133,19 @@ def read_state_dict(content: bytes) -> Weights:
     then each storage: the count of its numbers, and the numbers.
     """
     stream = io.BytesIO(content)
-    _, _, _, views, order = (_Unpickler(stream).load() for _ in range(5))
-    dtypes = {view.storage.key: np.dtype(view.storage.dtype) for view in views.values()}
+    _, _, _, tensors, order = (_Unpickler(stream).load() for _ in range(5))
+    dtypes = {key: np.dtype(dtype) for (key, dtype), *_ in tensors.values()}
     storages = {}
     for key in order:
         count = int.from_bytes(stream.read(8), "little")
         storages[key] = np.frombuffer(stream.read(count * dtypes[key].itemsize), dtypes[key])
     return {
-        name: _tensor(view, storages[view.storage.key])
-        for name, view in views.items()
-        if dtypes[view.storage.key] == np.float32
+        name: np.ascontiguousarray(
+            np.lib.stride_tricks.as_strided(storages[key][start:], shape, [4 * stride for stride in strides])
+        )
+        for name, ((key, _), start, shape, strides) in tensors.items()
+        if dtypes[key] == np.float32
     }
-
-
-def _tensor(view: _View, storage: NDArray[Any]) -> NDArray[np.float32]:
-    steps = [stride * storage.itemsize for stride in view.strides]
-    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(storage[view.start :], view.shape, steps))
 
 
 def _register() -> None:

@@ -13,9 +13,8 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from beaufort._core.optional import require
 from beaufort.models.preprocessing import Preprocessing
@@ -27,25 +26,12 @@ _COMPILED = ("/data/aotinductor/", "/data/executorch/")
 _OBJECTS = ("custom_obj_", "opaque_obj_")
 _OPERATIONS = ("torch.ops.", "_operator.", "math.", "torch.sym_")
 _ARITHMETIC = (
-    ast.Expression,
-    ast.Call,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.keyword,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.operator,
-    ast.unaryop,
-    ast.boolop,
-    ast.cmpop,
+    *(ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.BinOp, ast.UnaryOp),
+    *(ast.BoolOp, ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
 
 
-@dataclass(frozen=True)
-class Exported:
+class Exported(NamedTuple):
     """A program and what its input tells."""
 
     module: Any
@@ -64,25 +50,22 @@ def open_exported(file: Path) -> Exported:
         module = program.module(check_guards=False) if has_guards else program.module()
     except Exception as error:  # the archive comes from anyone
         raise ModelFileError(f"torch cannot open {file} as an exported program: {error!s:.300}") from None
-    batch, preprocessing = _input(program, file)
-    return Exported(module, preprocessing, batch)
+    return Exported(module, *_input(program, file))
 
 
-def _input(program: Any, file: Path) -> tuple[int | None, Preprocessing]:
+def _input(program: Any, file: Path) -> tuple[Preprocessing, int | None]:
     wanted = program.graph_signature.user_inputs
     found = [
         node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted
     ]
     shapes = [tuple(getattr(value, "shape", ())) for value in found]
-    if len(shapes) != 1 or len(shapes[0]) != 4:
-        raise ModelError(f"{file} must have one input of shape (n, channels, h, w), got {shapes}")
-    sides = [side if isinstance(side, int) else None for side in shapes[0]]
-    if sides[1] not in (1, 3):
-        raise ModelError(f"{file} must have an input of shape (n, 1 or 3, h, w), got {shapes[0]}")
+    sides = [side if isinstance(side, int) else None for shape in shapes for side in shape]
+    if len(shapes) != 1 or len(sides) != 4 or sides[1] not in (1, 3):
+        raise ModelError(f"{file} must have one input of shape (n, 1 or 3, h, w), got {shapes}")
     height, width = sides[2:]
     size = None if height is None or width is None else (height, width)
     resize = None if size is None else size[0] if size[0] == size[1] else size
-    return sides[0], Preprocessing(size=size, resize=resize, channels=sides[1])
+    return Preprocessing(size=size, resize=resize, channels=sides[1]), sides[0]
 
 
 def _look_inside(file: Path) -> None:
@@ -95,17 +78,9 @@ def _look_inside(file: Path) -> None:
                 raise ModelFileError(f"{file} must not be compressed: torch stores its parts as they are")
             for name in names:
                 _check_part(archive, name, file)
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        if isinstance(error, ModelFileError):
-            raise
+    except ModelFileError:
+        raise
+    except Exception as error:  # the archive comes from anyone
         raise ModelFileError(f"{file} is not an exported program, or is damaged ({error})") from None
 
 
@@ -142,9 +117,7 @@ def _check_pickle(content: bytes, name: str, file: Path) -> None:
 
 
 def _check_expression(text: Any, file: Path) -> None:
-    refused = ModelFileError(
-        f"{file} describes a size as {text!r:.80}, which is not arithmetic; it is refused"
-    )
+    refused = ModelFileError(f"{file} describes a size as {text!r:.80}, which is not arithmetic")
     try:
         if len(text) > _LONGEST_EXPRESSION:
             raise refused

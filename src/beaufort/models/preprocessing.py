@@ -83,9 +83,7 @@ class Preprocessing:
         if self.resize is None:
             return
         if self.size is None:
-            raise OptionError(
-                f"resize needs size, the input size that is cropped from it, got resize={self.resize} alone"
-            )
+            raise OptionError(f"resize={self.resize} requires size, the input size that is cropped from it")
         if isinstance(self.resize, tuple):
             small = self.resize[0] < self.size[0] or self.resize[1] < self.size[1]
         else:
