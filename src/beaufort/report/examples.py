@@ -14,7 +14,6 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import Severity
 from beaufort.data import Dataset, PreparedImages, load_dataset
-from beaufort.report.figure_numbers import shared_predictions
 from beaufort.report.thumbnails import Album
 from beaufort.results import Predictions, Scores
 from beaufort.suites.conditions import Condition
@@ -105,7 +104,7 @@ def examples_of_data(
             f"{dataset.name} ({digest[:12]}); show other images with --pictures"
         )
     source, album = _TestImages(scores, dataset), Album()
-    every = shared_predictions(scores)
+    every = scores.predictions()
     first = every[scores.models[0].model]
     steps = len(scores.models) * len(suite.corruptions)
     done = itertools.count(1)

@@ -14,14 +14,7 @@ from beaufort._core.text import counted
 from beaufort.corruptions import Severity
 from beaufort.metrics import get_baseline, worst_classes
 from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
-from beaufort.results import ModelScores, Predictions, Scores, SharedPredictions
-
-
-def shared_predictions(scores: Scores) -> SharedPredictions:
-    """Models, in the order of the ranking, with their predictions for the images that all of them have."""
-    baseline = scores.baseline
-    stored = [baseline.name] if baseline and baseline.stored else []
-    return SharedPredictions(scores.results, [one.model for one in scores.models], also=stored)
+from beaufort.results import ModelScores, Predictions, Scores
 
 
 def has_curves(scores: Scores) -> bool:
@@ -43,7 +36,7 @@ def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:
             mean_interval(_image_accuracies(one, severity), level=scores.level)
             for severity in suite.severities
         ]
-        for name, one in shared_predictions(scores).items()
+        for name, one in scores.predictions().items()
     }
 
 
@@ -145,7 +138,7 @@ class WorstClasses:
 
 def find_worst_classes(scores: Scores) -> WorstClasses:
     """The classes with the lowest mean accuracy under corruption, of those with enough images."""
-    predictions = shared_predictions(scores)
+    predictions = scores.predictions()
     labels = predictions[scores.models[0].model].labels
     present, counts = np.unique(labels, return_counts=True)
     enough = present[counts >= FEWEST]

@@ -13,10 +13,8 @@ from beaufort import __version__
 from beaufort._core.text import csv_text, spreadsheet_cell
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.report.provenance import last_time
 from beaufort.results import ModelScores, Scores
 from beaufort.results.score_tables import COLUMNS, tidy_rows
-from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import kind_of_frames
 
 _FILTER = "none"
@@ -25,55 +23,46 @@ _FILTER = "none"
 
 def to_json(scores: Scores) -> str:
     """One model as an object of its own; several under `models`, each as it would be alone, best first."""
-    objects = [as_results(scores, model) for model in scores.models]
+    objects = [_as_results(scores, model) for model in scores.models]
     seeds = {"seeds": [asdict(one) for one in scores.seeds]} if scores.seeds else {}
     whole = objects[0] if len(objects) == 1 else {"models": objects, **seeds}
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
+def _as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
     """What one model's file says.
 
     The suite is a group; its tasks are the clean images, each condition, and each corruption.
     """
-    suite, results = scores.suite, scores.results
+    suite, results, space = scores.suite, scores.results, scores.results.space(model.model)
     tasks = _tasks(scores, model)
-    first = next(iter(model.conditions.values()))
-    time = last_time(scores)
-    commit = sorted({str(one["git"]) for one in results.origins if one.get("git")})
-    grouped = {} if model.groups is None else {"groups": asdict(model.groups)}
+    counts = {"original": model.images + model.unread, "effective": next(iter(model.conditions.values())).n}
+    times = [str(one["time"]) for one in results.origins if one.get("time")]
+    commits = [str(one["git"]) for one in results.origins if one.get("git")]
     return {
         "results": tasks,
         "group_subtasks": {suite.name: [name for name in tasks if name != suite.name]},
         "configs": {suite.name: _config(scores)},
         "versions": dict.fromkeys(tasks, suite.version),
         "higher_is_better": {name: _directions(values) for name, values in tasks.items()},
-        "n-samples": {
-            name: {"original": model.images + model.unread, "effective": first.n} for name in tasks
-        },
+        "n-samples": dict.fromkeys(tasks, counts),
         "config": {
             "model": model.model,
             "model_digest": model.digest,
             "seed": results.setting.seed,
             "level": scores.level,
-            "labels": _labels(scores, model.model),
+            "labels": {
+                "convention": "all" if space.identity else space.convention,
+                "sets": results.by_sets,
+                "about": str(space),
+            },
             "clusters": None if scores.clusters == scores.images else scores.clusters,
         },
-        "git_hash": commit[-1] if commit else None,
-        "date": None if time is None else _timestamp(time),
+        "git_hash": max(commits, default=None),
+        "date": _timestamp(max(times, default="")),
         "beaufort_version": __version__,
         "notes": list(scores.notes),
-        **grouped,
-    }
-
-
-def _labels(scores: Scores, model: str) -> dict[str, Any]:
-    """What competes, by the convention's name and in words."""
-    space = scores.results.space(model)
-    return {
-        "convention": "all" if space.identity else space.convention,
-        "sets": scores.results.by_sets,
-        "about": str(space),
+        **({} if model.groups is None else {"groups": asdict(model.groups)}),
     }
 
 
@@ -84,32 +73,22 @@ def _tasks(scores: Scores, model: ModelScores) -> dict[str, dict[str, Any]]:
         key = "acc" if metric == "mean_accuracy" else metric
         group |= _numbers(key, estimate, scores.pairs.forms[model.model][metric].standard_error)
     tasks = {name: group}
-    for corruption, estimate in model.corruptions.items():
-        task = {"alias": f" - {corruption}", **_numbers("error", estimate)}
-        if corruption in model.ce:
-            task |= _numbers("ce", model.ce[corruption])
-        if corruption in model.relative_ce:
-            task |= _numbers("relative_ce", model.relative_ce[corruption])
-        tasks[f"{name}/{corruption}"] = task
+    for corruption in model.corruptions:
+        tasks[f"{name}/{corruption}"] = {"alias": f" - {corruption}"}
+    by_corruption = {"error": model.corruptions, "ce": model.ce, "relative_ce": model.relative_ce}
+    for key, estimates in by_corruption.items():
+        for corruption, estimate in estimates.items():
+            tasks[f"{name}/{corruption}"] |= _numbers(key, estimate)
     for kind, by_sequence in model.movement.items():
         for sequence, estimate in by_sequence.items():
             tasks[f"{name}/{kind_of_frames(sequence)}"] |= _numbers(kind, estimate)
     for condition, accuracy in model.conditions.items():
-        key = f"{name}/{_short(condition)}"
-        task = tasks.get(key, {"alias": f" - {_short(condition)}"})
+        short = "clean" if condition.clean else str(condition).partition("/")[2]  # fog@3; fog if published
         p, n = accuracy.value, accuracy.n
         spread = math.sqrt(p * (1 - p) / (n - 1)) if n > 1 else None
-        task |= _numbers("acc", accuracy, spread)
-        task |= _numbers("acc5", model.top5[condition])
-        tasks[key] = task
+        task = tasks.setdefault(f"{name}/{short}", {"alias": f" - {short}"})
+        task |= _numbers("acc", accuracy, spread) | _numbers("acc5", model.top5[condition])
     return tasks
-
-
-def _short(condition: Condition) -> str:
-    """`clean`, `fog@3`, or `fog` where one severity is published."""
-    if condition.corruption is None:
-        return "clean"
-    return str(condition).partition("/")[2]
 
 
 def _numbers(key: str, estimate: Estimate, spread: float | None = None) -> dict[str, float]:
@@ -122,13 +101,12 @@ def _numbers(key: str, estimate: Estimate, spread: float | None = None) -> dict[
 def _directions(values: Mapping[str, Any]) -> dict[str, bool]:
     """Which way each number is good, for those that have one."""
     plain = (key.partition(",")[0] for key in values if "," in key)
-    better = {key: _better(key) for key in plain if not key.endswith(("_stderr", "_low", "_high"))}
-    return {key: up for key, up in better.items() if up is not None}
+    named = {key: "accuracy" if key in ("acc", "acc5") else key for key in plain if not key.endswith(_ENDS)}
+    better = {key: metrics[name].better for key, name in named.items()}
+    return {key: way == "higher" for key, way in better.items() if way is not None}
 
 
-def _better(key: str) -> bool | None:
-    name = {"acc": "accuracy", "acc5": "accuracy"}.get(key, key)
-    return None if metrics[name].better is None else metrics[name].better == "higher"
+_ENDS = ("_stderr", "_low", "_high")
 
 
 def _config(scores: Scores) -> dict[str, Any]:

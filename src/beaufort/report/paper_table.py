@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import numpy as np
-
 from beaufort._core.errors import OptionError
 from beaufort._core.text import counted, csv_text, spreadsheet_cell
 from beaufort._core.validation import validate_choice
@@ -18,7 +16,7 @@ from beaufort.report.latex import PACKAGES, booktabs, escape_latex
 from beaufort.report.markdown import escape_markdown
 from beaufort.report.summary_tables import error_of
 from beaufort.report.wording import units, value_and_bounds, words
-from beaufort.results import Linear, ModelScores, ResultBaseline, Scores
+from beaufort.results import Linear, ModelScores, Scores, published_baseline
 from beaufort.suites import get_suite
 
 COLUMNS = ("group", "corruption")
@@ -194,13 +192,9 @@ def _published_errors(scores: Scores, measure: str) -> dict[str, Mapping[str, fl
     if suite.name in _ACCURACIES:
         table = published_table(_ACCURACIES[suite.name])
         return {network: {key: 1 - value for key, value in table[network].items()} for network in table}
-    baseline = get_baseline(_CLASSES[suite.name])
-    severities = None if suite.severities == "published" else suite.severities
-    found = baseline.select(suite.corruptions, severities)
-    errors = {name: float(np.mean(np.asarray(values, np.float64))) for name, values in found.items()}
+    baseline = published_baseline(suite, _CLASSES[suite.name])
     clean = {} if baseline.clean is None else {"clean": baseline.clean}
-    named = ResultBaseline(baseline.name, baseline.title, baseline.source, errors=errors).short_name
-    return {named: {**clean, **errors}}
+    return {baseline.short_name: {**clean, **(baseline.errors or {})}}
 
 
 def _published_source(scores: Scores, measure: str) -> str:

@@ -79,12 +79,6 @@ def _runs(origins: Iterable[Mapping[str, Any]]) -> list[Fact]:
     ]
 
 
-def last_time(scores: Scores) -> str | None:
-    """When the last answer was kept, as the store says; no report has a time of its own."""
-    times = sorted(str(one["time"]) for one in scores.results.origins if one.get("time"))
-    return times[-1] if times else None
-
-
 def without_folders(text: str) -> str:
     """A word of a command line with the names of files in place of absolute paths; addresses stay.
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError
 from beaufort._core.files import write_output
 from beaufort._core.pages import render, render_fragment
-from beaufort._core.registry import unknown
+from beaufort._core.validation import validate_choice
 from beaufort.report.figure_numbers import WorstClasses, has_curves
 from beaufort.report.html_page import SCRIPTS, STYLES, figure_sections
 from beaufort.report.page_data import page_data
@@ -58,8 +58,7 @@ def figure(
         model: whose; the best one's if None.
         compare: a model beside it; `comparison` takes the next best one if None.
     """
-    if kind not in FIGURES:
-        raise UnknownNameError(unknown("figure", kind, FIGURES))
+    validate_choice("figure", kind, FIGURES)
     scores = of if isinstance(of, Scores) else of.scores(calibration=kind == "calibration")
     _check(scores, kind)
     first, second = _places(scores, kind, model, compare)
@@ -92,8 +91,8 @@ def _places(scores: Scores, kind: str, model: str | None, compare: str | None) -
     """The places of the chosen model and of the one beside it; -1 if there is none."""
     names = [one.model for one in scores.models]
     for name in (model, compare):
-        if name is not None and name not in names:
-            raise UnknownNameError(unknown("model of these scores", name, dict.fromkeys(names)))
+        if name is not None:
+            validate_choice("model of these scores", name, names)
     first = 0 if model is None else names.index(model)
     if compare is not None:
         return first, names.index(compare)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.results._match import ResultsError, ResultSetting, Scored, order_of
-from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline
+from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline, published_baseline
 from beaufort.results.calibration import BINS, Calibration
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.counterparts import ShiftScore, shift_scores
@@ -67,6 +67,7 @@ __all__ = [
     "plan_images",
     "plan_run",
     "pm_scores",
+    "published_baseline",
     "read_column",
     "score",
     "shift_scores",

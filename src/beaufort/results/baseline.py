@@ -63,7 +63,9 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
     published = () if suite.sequences or wanted in models else BASELINE_NAMES
-    if wanted not in (*models, *published) and (namesakes := _namesakes(results, wanted)):
+    rows = {**results.cells, **results.others}
+    namesakes = [known for known, row in rows.items() if next(iter(row.values())).model["name"] == wanted]
+    if wanted not in (*models, *published) and namesakes:
         told = f"{wanted} may be {' or '.join(namesakes)}; name one with baseline (--baseline)"
         if name is not None:
             raise UnknownNameError(f"the baseline must be one model, and {told}")
@@ -96,30 +98,18 @@ def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline
     """The baseline of a name, which means a model before a published one."""
     if wanted in models:
         return ResultBaseline(wanted, wanted, "a model of this store, on the same images")
-    if suite.sequences:
-        return _given(suite, wanted)
+    if suite.sequences:  # none are published with this package
+        if not wanted.endswith(".csv"):
+            raise ResultsError(
+                f"the baseline of {suite} must be a model of the store or a CSV file with the columns "
+                f"sequence, {' and '.join(MOVEMENTS)}, got {wanted!r}"
+            )
+        values = read_movement(wanted, suite.sequences)
+        return ResultBaseline(wanted, Path(wanted).stem, f"as written in {wanted}", movement=values)
     if wanted not in BASELINE_NAMES:
         known = dict.fromkeys((*BASELINE_NAMES, *models, NO_BASELINE))
         raise UnknownNameError(unknown("baseline", wanted, known))
     return published_baseline(suite, wanted)
-
-
-def _namesakes(results: Results, name: str) -> list[str]:
-    """What models of a name are known by, if several have it, in one store or in several."""
-    rows = {**results.cells, **results.others}
-    return [known for known, row in rows.items() if next(iter(row.values())).model["name"] == name]
-
-
-def _given(suite: Suite, wanted: str) -> ResultBaseline:
-    """Values over sequences that somebody wrote down; none are published with this package."""
-    if not wanted.endswith(".csv"):
-        raise ResultsError(
-            f"the baseline of {suite} must be a model of the store or a CSV file, got {wanted!r}; the file "
-            f"has the columns sequence, {' and '.join(MOVEMENTS)}"
-        )
-    return ResultBaseline(
-        wanted, Path(wanted).stem, f"as written in {wanted}", movement=read_movement(wanted, suite.sequences)
-    )
 
 
 def _other_classes(results: Results, name: str) -> str:
@@ -138,7 +128,5 @@ def published_baseline(suite: Suite, name: str) -> ResultBaseline:
     baseline = get_baseline(name)
     severities = None if suite.severities == "published" else suite.severities
     errors = baseline.select(suite.corruptions, severities)
-    means = {
-        corruption: float(np.mean(np.asarray(values, np.float64))) for corruption, values in errors.items()
-    }
+    means = {name: float(np.mean(np.asarray(values, np.float64))) for name, values in errors.items()}
     return ResultBaseline(name, baseline.title, baseline.source, baseline.clean, means)

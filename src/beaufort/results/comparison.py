@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,17 +82,9 @@ def compare(
     names = list(dict.fromkeys(results.models if models is None else models))
     if len(names) < 2:
         raise OptionError(f"models must name at least two, got {', '.join(names) or 'none'}")
-    scores = score(
-        results,
-        baseline=baseline,
-        models=names,
-        clusters=clusters,
-        groups=groups,
-        seeds=seeds,
-        level=level,
-    )
-    stored = [scores.baseline.name] if scores.baseline and scores.baseline.stored else []
-    predictions = SharedPredictions(results, names, also=stored)
+    more: dict[str, Any] = {"clusters": clusters, "groups": groups, "seeds": seeds}
+    scores = score(results, baseline=baseline, models=names, level=level, **more)
+    predictions = scores.predictions(names)
     correct = {name: one.correct for name, one in predictions.items()}
     units = find_clusters(predictions[names[0]].ids, clusters)
     return Comparison(
@@ -105,35 +98,24 @@ def compare(
 def _condition_tests(
     scores: Scores, correct: Mapping[str, NDArray[np.bool_]], units: Clusters | None
 ) -> dict[tuple[str, str], tuple[ConditionTest, ...]]:
-    accuracies = {one.model: list(one.conditions.values()) for one in scores.models}
     conditions = list(scores.models[0].conditions)
-    pairs = list(combinations(correct, 2))
-    counts = {
-        (first, second): (
-            (correct[first] & ~correct[second]).sum(axis=1),
-            (correct[second] & ~correct[first]).sum(axis=1),
-        )
-        for first, second in pairs
-    }
-    p = {
-        (first, second): [_p_value(a, b, units) for a, b in zip(correct[first], correct[second], strict=True)]
-        for first, second in pairs
-    }
-    adjusted = iter(holm([one for pair in pairs for one in p[pair]]).tolist())
-    return {
-        (first, second): tuple(
-            ConditionTest(
-                condition,
-                accuracies[first][row],
-                accuracies[second][row],
-                int(counts[first, second][0][row]),
-                int(counts[first, second][1][row]),
-                p[first, second][row],
-                next(adjusted),
+    accuracies = {one.model: list(one.conditions.values()) for one in scores.models}
+    tests: dict[tuple[str, str], list[ConditionTest]] = {}
+    for a, b in combinations(correct, 2):
+        for row, (first, second) in enumerate(zip(correct[a], correct[b], strict=True)):
+            test = ConditionTest(
+                conditions[row],
+                accuracies[a][row],
+                accuracies[b][row],
+                only_first=int((first & ~second).sum()),
+                only_second=int((second & ~first).sum()),
+                p=_p_value(first, second, units),
+                p_holm=1.0,
             )
-            for row, condition in enumerate(conditions)
-        )
-        for first, second in pairs
+            tests.setdefault((a, b), []).append(test)
+    adjusted = iter(holm([test.p for some in tests.values() for test in some]).tolist())
+    return {
+        pair: tuple(replace(test, p_holm=next(adjusted)) for test in some) for pair, some in tests.items()
     }
 
 

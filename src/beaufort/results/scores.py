@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from beaufort.results.baseline import ResultBaseline
 from beaufort.results.calibration import Calibration
 from beaufort.results.differences import Pairs, Seeds
 from beaufort.results.linear import Linear
+from beaufort.results.predictions import SharedPredictions
 from beaufort.results.results import Results
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
@@ -117,6 +118,12 @@ class Scores:
     def notes(self) -> tuple[str, ...]:
         """All notes for the reader."""
         return (*self.image_notes, *self.metric_notes)
+
+    def predictions(self, models: Sequence[str] | None = None) -> SharedPredictions:
+        """The predictions that the numbers are computed from; of all models, best first, if None."""
+        stored = [self.baseline.name] if self.baseline and self.baseline.stored else []
+        chosen = [one.model for one in self.models] if models is None else models
+        return SharedPredictions(self.results, chosen, also=stored)
 
     @property
     def headline(self) -> str:
