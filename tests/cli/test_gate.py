@@ -53,7 +53,7 @@ def test_the_old_rule_is_kept_by_name(store: str) -> None:
     assert "undecided: clean accuracy at least" in text  # the rule is for the drop alone
     failed = invoke("gate", "bad", "--reference", "good", "--store", store, "--rule", "significance", code=1)
     assert "more than chance" in failed
-    assert "rule must be one of" in invoke("gate", "good", "--store", store, "--rule", "x", code=2)
+    assert "rule 'x'" in invoke("gate", "good", "--store", store, "--rule", "x", code=2)
 
 
 def test_floors_need_no_reference(store: str) -> None:
@@ -97,7 +97,7 @@ def test_what_cannot_be_judged_ends_with_two(
     other = fill("other", {"net": 0.9}, seed=3).location
     assert "seeds 0 and 3" in invoke("gate", "--store", new, "--reference", other, code=2)
     missing = str(tmp_path / "nothing")
-    assert "no answers" in invoke("gate", "--store", missing, "--min-clean", "1", code=2)
+    assert "no predictions" in invoke("gate", "--store", missing, "--min-clean", "1", code=2)
     assert "no answers" in invoke("gate", "--store", new, "--reference", "memory://nothing-here", code=2)
     assert "cannot be read" in invoke(
         "gate", "--store", new, "--min-clean", "1", "--cluster-by", "no.csv:x", code=2

@@ -1,11 +1,10 @@
-"""Reports of suites of several data sets: a table of all with their clean counterparts, then each."""
+"""Reports of suites of several datasets: a table of all with their clean counterparts, then each."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 from beaufort._core.pages import render
 from beaufort._core.text import counted
@@ -50,11 +49,14 @@ def to_text_of_several(
     """
     validate_choice("report format", format, FORMATS)
     rows = shift_scores(scores, clusters)
-    named = title or scores[0].results.part_of or _title(scores)
+    several = counted(len(scores), "dataset")
+    named = title or scores[0].results.part_of or (several if len(scores) > 1 else scores[0].suite.title)
     if format == "html":
         return _page(scores, rows, named)
     if format == "json":
-        return _json(scores, rows, named)
+        parts = {one.suite.name: json.loads(to_text(one, "json")) for one in scores}
+        whole = {"title": named, "shifts": [asdict(row) for row in rows], "parts": parts}
+        return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     own_text = card_section if format == "card" else lambda one: to_text(one, format)
     texts = [own_text(one) for one in scores if one.suite.families or format == "csv"]
     if format == "csv":
@@ -82,19 +84,15 @@ def to_text_of_several(
     return "\n".join([*([front_matter(scores)] if card else []), top, *sections])
 
 
-def _title(scores: Sequence[Scores]) -> str:
-    return scores[0].suite.title if len(scores) == 1 else counted(len(scores), "data set")
-
-
 def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
     """A row for each model on each data set: clean accuracy, accuracy under the shift, what is lost."""
     level = 100 * scores[0].level
     beside = "; a shift stands beside its clean counterpart"
     caption = (
-        f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals"
+        f"Accuracy in percent on {counted(len(scores), 'dataset')}, with {level:g} % intervals"
         f"{beside if any(row.counterpart for row in rows) else ''}."
     )
-    header = ("Data set", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
+    header = ("Dataset", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
     cells: list[tuple[TableCell, ...]] = [
         (_called(row), row.model, row.counterpart or "–", row.clean, row.accuracy, row.drop, row.labels)
         for row in rows
@@ -105,14 +103,7 @@ def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
 def _called(row: ShiftScore) -> str:
     if not row.shifts:
         return row.part
-    some = words(row.shifts[0]) if len(row.shifts) == 1 else f"{len(row.shifts)} shifts"
-    return f"{row.part}, {some}"
-
-
-def _json(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
-    parts = {one.suite.name: json.loads(to_text(one, "json")) for one in scores}
-    whole: dict[str, Any] = {"title": named, "shifts": [asdict(row) for row in rows], "parts": parts}
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return f"{row.part}, {words(row.shifts[0]) if len(row.shifts) == 1 else f'{len(row.shifts)} shifts'}"
 
 
 def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
@@ -125,18 +116,19 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
     each += list(_more_tables(unmarked).items())
     films = [one for one in scores if one.suite.sequences]
     tables = [some for one in films for some in (headline_table(one), *optional_tables(one).values())]
+    sections = {
+        "shifts": ("Datasets", True),
+        "each": ("Details", each),
+        "sequences": ("Sequences", tables),
+        "pages": ("Pages", pages),
+    }
     return render(
         "report/several.html",
         styles=STYLES,
         framed=SCRIPTS,
         title=named,
-        eyebrow=counted(len(scores), "data set"),
-        navigation={
-            "shifts": "Data sets",
-            **({"each": "Details"} if each else {}),
-            **({"sequences": "Sequences"} if tables else {}),
-            **({"pages": "Pages"} if pages else {}),
-        },
+        eyebrow=counted(len(scores), "dataset"),
+        navigation={name: title for name, (title, there) in sections.items() if there},
         table=table,
         rows=_cells(table),
         each=[(title, one, _cells(one)) for title, one in each],

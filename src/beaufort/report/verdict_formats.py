@@ -121,29 +121,20 @@ def _measured(check: Check) -> str:
 
 
 def _reason(verdict: Verdict, check: Check) -> str:
-    """Why the answer is what it is."""
+    """Why the decision is what it is, and how many images would decide it."""
     if check.rule == "significance":
-        return _significance(check)
-    if check.decision is Decision.UNDECIDED:
-        return f"the limit lies in the interval: {_needed(verdict, check)}"
-    side = "kept" if check.decision is Decision.PASSED else "missed"
-    return f"the limit is {side} over the whole interval"
-
-
-def _significance(check: Check) -> str:
-    if check.decision is Decision.FAILED:
-        return "larger than allowed, and more than chance"
-    if check.estimate.value > check.limit:
-        return "larger than allowed, but it may be chance: the interval contains zero"
-    return "not larger than allowed, as measured; the rule does not ask how sure that is"
-
-
-def _needed(verdict: Verdict, check: Check) -> str:
-    """How many images would decide; that the value stays is an assumption, and said."""
+        if check.decision is Decision.FAILED:
+            return "larger than allowed, and more than chance"
+        if check.estimate.value > check.limit:
+            return "larger than allowed, but it may be chance: the interval contains zero"
+        return "not larger than allowed, as measured; the rule does not ask how sure that is"
+    if check.decision is not Decision.UNDECIDED:
+        side = "kept" if check.decision is Decision.PASSED else "missed"
+        return f"the limit is {side} over the whole interval"
     unit = "image" if verdict.clusters == verdict.images else "cluster"
-    if check.images_needed is None:
-        return f"if the value stays as measured, not even a billion {unit}s would decide it"
-    return f"about {counted(check.images_needed, unit)} would decide it, if the value stays as measured"
+    needed, most = check.images_needed, f"not even a billion {unit}s"
+    enough = most if needed is None else f"about {counted(needed, unit)}"
+    return f"the limit lies in the interval: {enough} would decide it, if the value stays as measured"
 
 
 def _xml(text: str) -> str:
