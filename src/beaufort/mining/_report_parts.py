@@ -106,44 +106,19 @@ class PageChart:
         ]
 
 
-@dataclass(frozen=True)
-class PageSection:
-    """A part of a page: a sentence, then a chart, a table, images."""
-
-    id: str
-    title: str
-    lead: str
-    header: tuple[str, ...] = ()
-    rows: tuple[tuple[PageCell, ...], ...] = ()
-    images: tuple[PageImage, ...] = ()
-    chart: PageChart | None = None
-
-
 class _Fact(NamedTuple):
     name: str
     values: tuple[str, ...]
 
 
-def write_page(
-    path: Path,
-    *,
-    title: str,
-    sentence: str,
-    about: str,
-    sections: Sequence[PageSection],
-    facts: Mapping[str, str],
-) -> None:
-    """Write a self-contained page."""
+def write_page(path: Path, template: str, *, facts: Mapping[str, str], **values: Any) -> None:
+    """Write a self-contained page from a template."""
     text = render(
-        "mining/page.html",
+        template,
         styles=["mining/mining.css"],
-        title=title,
         eyebrow="mining",
-        sentence=sentence,
-        about=about,
-        navigation={section.id: section.title for section in sections},
-        sections=sections,
         facts=[_Fact(name, (value,)) for name, value in facts.items()],
+        **values,
     )
     write_output(path, text.encode())
 
@@ -178,25 +153,19 @@ def write_nuisances(path: Path, found: Sequence[NuisanceFailures], surrogates: S
     )
 
 
-def nuisance_section(
-    found: Sequence[NuisanceFailures], surrogates: Sequence[str], *, title: str, text: str
-) -> PageSection:
-    """Return a table with a row for each nuisance and a column for each model."""
-    models = tuple(dict.fromkeys(one.model for one in found))
+def nuisance_table(
+    found: Sequence[NuisanceFailures], surrogates: Sequence[str]
+) -> tuple[Sequence[str], list[Sequence[PageCell]]]:
+    """Return header and rows of a table with a row for each nuisance and a column for each model."""
     rows: dict[tuple[str, str], dict[str, Estimate]] = {}
     for one in found:
         rows.setdefault((one.kind, one.nuisance), {})[one.model] = one.failures
-    return PageSection(
-        "nuisances",
-        title,
-        text,
-        ("Nuisance", "images", *(marked_name(model, surrogates) for model in models)),
-        tuple(
-            (
-                PageCell(nuisance or f"every {kind or 'image'}", kind if nuisance else ""),
-                PageCell(f"{next(iter(row.values())).n:,}"),
-                *(estimate_cell(row[model], heat=True) for model in models),
-            )
-            for (kind, nuisance), row in rows.items()
-        ),
-    )
+    models = dict.fromkeys(one.model for one in found)
+    return ["Nuisance", "images", *(marked_name(model, surrogates) for model in models)], [
+        [
+            PageCell(nuisance or f"every {kind or 'image'}", kind if nuisance else ""),
+            PageCell(f"{next(iter(row.values())).n:,}"),
+            *(estimate_cell(row[model], heat=True) for model in models),
+        ]
+        for (kind, nuisance), row in rows.items()
+    ]

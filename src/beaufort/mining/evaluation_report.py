@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,13 @@ from beaufort._core.text import counted
 from beaufort.data.labels import Grouping
 from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
 from beaufort.mining._report_parts import (
+    MARK,
     EstimateColumn,
     PageCell,
     PageImage,
-    PageSection,
     estimate_cell,
     marked_name,
-    nuisance_section,
+    nuisance_table,
     role,
     thumbnail,
     write_nuisances,
@@ -31,11 +31,10 @@ from beaufort.mining._report_parts import (
 from beaufort.mining.export import MinedSet, open_set
 from beaufort.mining.plan import MiningError
 from beaufort.mining.predictions import SetPredictions, predict_set
-from beaufort.mining.selection import nuisance_failures
+from beaufort.mining.selection import NuisanceFailures, nuisance_failures
 from beaufort.mining.two_way_choice import ESTIMATES, ChoiceOutcome, ChoiceScores, read_choices, score_choices
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Progress
     from beaufort.store import Store
 
 _CONFUSIONS = 15
@@ -86,9 +85,8 @@ def evaluate_set(
     store: str | Path | Store,
     *,
     labels: Grouping | str | None = None,
-    convention: str | None = None,
     choices: Sequence[Path] = (),
-    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
 ) -> tuple[SetScore, ...]:
     """Run models on a set, write the report, and return the scores.
 
@@ -98,9 +96,8 @@ def evaluate_set(
         output: folder of the report.
         store: where predictions are stored.
         labels: as for `predict_set`; those of the set by default.
-        convention: as for `predict_set`.
         choices: answers of vision-language models that `ask_about_set` collected, one file for each model.
-        progress: as for `evaluate`.
+        **options: those of `predict_set`: convention, batch_size, progress.
     """
     mined = open_set(location)
     scored: dict[str, ChoiceScores] = {}
@@ -109,9 +106,7 @@ def evaluate_set(
         if name in scored:
             raise MiningError(f"{path} is a second file with answers of {name!r}; pass one for each model")
         scored[name] = score_choices(answers)
-    predictions = predict_set(
-        models, mined.data, store, labels=labels or mined.labels, convention=convention, progress=progress
-    )
+    predictions = predict_set(models, mined.data, store, labels=labels or mined.labels, **options)
     write_evaluation_report(mined, predictions, output, choices=scored)
     return score_set(mined, predictions)
 
@@ -182,48 +177,87 @@ def write_evaluation_report(
         )
     else:  # those of an earlier report would pass for this one's
         (folder / "choices.csv").unlink(missing_ok=True)
-    marked = [name for name in predictions.models if name in surrogates]
-    warning = f" Failures of {', '.join(marked)} chose the images, which is no fair test." if marked else ""
+    _write_page(folder / "index.html", mined, predictions, scores, nuisances, categories, choices or {})
+
+
+def _write_page(
+    path: Path,
+    mined: MinedSet,
+    predictions: SetPredictions,
+    scores: Sequence[SetScore],
+    nuisances: Sequence[NuisanceFailures],
+    categories: Mapping[str, Mapping[str, Estimate]],
+    choices: Mapping[str, ChoiceScores],
+) -> None:
+    models, surrogates = predictions.models, mined.surrogates
+    # What is sorted or added up is over models that did not choose the images, if there are any.
+    fair = tuple(name for name in models if name not in surrogates) or models
+    names = [marked_name(model, surrogates) for model in models]
+    kinds = list(dict.fromkeys(one.kind for one in scores))
+    by_model = {one.model: [other for other in scores if other.model == one.model] for one in scores}
+    nuisance_header, nuisance_rows = nuisance_table(nuisances, surrogates)
+    confused: Counter[tuple[str, str]] = Counter()
+    for model in fair:
+        confused += confusions(predictions, model)
     write_page(
-        folder / "index.html",
+        path,
+        "mining/evaluation.html",
         title=f"Evaluated on {mined.data.name}",
-        sentence=f"{counted(len(predictions.models), 'model')} on {counted(len(mined.data), 'image')}.",
-        about=(
-            "Right is any output of the intended category. Zero-shot models choose among the names of "
-            f"{counted(len(predictions.categories), 'category', 'categories')}, classifiers among all their "
-            f"outputs unless that was restricted: the two do not compare directly.{warning} Intervals: 95 %."
-        ),
-        sections=[
-            _scores_section(scores),
-            *([_choices_section(choices)] if choices else []),
-            nuisance_section(
-                nuisances,
-                surrogates,
-                title="By nuisance",
-                text="Share of the images that a model gets wrong.",
-            ),
-            _category_section(mined, predictions, categories),
-            _confusion_section(mined, predictions),
-            _gallery(mined, predictions),
+        sentence=f"{counted(len(models), 'model')} on {counted(len(mined.data), 'image')}.",
+        navigation={
+            "scores": "Accuracy",
+            **({"choices": "Two-way choice"} if choices else {}),
+            "nuisances": "By nuisance",
+            "categories": "By category",
+            "confusions": "Confusions",
+            "gallery": "Hardest",
+        },
+        counted=counted,
+        predictions=predictions,
+        surrogates=[name for name in models if name in surrogates],
+        who="all models" if fair == models else "the models that are no surrogates",
+        images=len(mined.data),
+        score_header=["Model", *kinds, "mean over categories"],
+        scores=[
+            (
+                PageCell(model, MARK if row[0].surrogate else ""),
+                *(estimate_cell(one.accuracy) for one in row),
+                estimate_cell(row[0].category_mean),
+            )
+            for model, row in by_model.items()
         ],
+        choice_header=["Model", "images", *ESTIMATES.values()],
+        choices=[
+            (
+                PageCell(model),
+                PageCell(f"{one.images:,}"),
+                *(estimate_cell(getattr(one, name)) for name in ESTIMATES),
+            )
+            for model, one in choices.items()
+        ],
+        nuisance_header=nuisance_header,
+        nuisances=nuisance_rows,
+        category_header=["Category", "images", *names],
+        categories=[
+            (
+                PageCell(category),
+                PageCell(f"{next(iter(row.values())).n:,}"),
+                *(estimate_cell(row[model]) for model in models),
+            )
+            for category, row in sorted(
+                categories.items(), key=lambda pair: sum(pair[1][model].value for model in fair)
+            )
+        ],
+        most_confusions=_CONFUSIONS,
+        confusions=[
+            (PageCell(truth), PageCell(predicted), PageCell(f"{count:,}"))
+            for (truth, predicted), count in confused.most_common(_CONFUSIONS)
+        ],
+        gallery=_gallery(mined, predictions, fair, names),
         facts={
             "images": f"{len(mined.data):,} of {mined.data.name}",
             "intervals": "shares: Clopper and Pearson, 95 %; means over categories: over categories, 95 %",
         },
-    )
-
-
-def _fair(mined: MinedSet, predictions: SetPredictions) -> tuple[str, ...]:
-    """Models that did not choose the images, by which they are sorted; all of them if there are none."""
-    return tuple(name for name in predictions.models if name not in mined.surrogates) or predictions.models
-
-
-def _who(mined: MinedSet, predictions: SetPredictions) -> str:
-    """The same in words."""
-    return (
-        "all models"
-        if _fair(mined, predictions) == predictions.models
-        else "the models that are no surrogates"
     )
 
 
@@ -247,106 +281,18 @@ def _category_accuracies(predictions: SetPredictions) -> dict[str, dict[str, Est
     return found
 
 
-def _scores_section(scores: Sequence[SetScore]) -> PageSection:
-    kinds = list(dict.fromkeys(one.kind for one in scores))
-    rows: dict[str, list[SetScore]] = {}
-    for one in scores:
-        rows.setdefault(one.model, []).append(one)
-    return PageSection(
-        "scores",
-        "Accuracy",
-        "On all images, on each kind of nuisance, and the mean over categories.",
-        ("Model", *kinds, "mean over categories"),
-        tuple(
-            (
-                PageCell(model, "surrogate" if row[0].surrogate else ""),
-                *(estimate_cell(one.accuracy) for one in row),
-                estimate_cell(row[0].category_mean),
-            )
-            for model, row in rows.items()
-        ),
-    )
-
-
-def _choices_section(choices: Mapping[str, ChoiceScores]) -> PageSection:
-    return PageSection(
-        "choices",
-        "Two-way choice",
-        "Vision-language models were asked which of two names the main object has: the intended one, or the "
-        "wrong favorite of another model. Chance is 50 %. Coverage is the share of answers that name exactly "
-        "one of the two; accuracy is among those. Position bias is how much more often the truth is named "
-        "where it stands first.",
-        ("Model", "images", *ESTIMATES.values()),
-        tuple(
-            (
-                PageCell(model),
-                PageCell(f"{one.images:,}"),
-                *(estimate_cell(getattr(one, name)) for name in ESTIMATES),
-            )
-            for model, one in choices.items()
-        ),
-    )
-
-
-def _category_section(
-    mined: MinedSet, predictions: SetPredictions, categories: Mapping[str, Mapping[str, Estimate]]
-) -> PageSection:
-    fair = _fair(mined, predictions)
-    return PageSection(
-        "categories",
-        "By category",
-        f"Accuracy in each category, the hardest first, by the mean over {_who(mined, predictions)}.",
-        ("Category", "images", *(marked_name(model, mined.surrogates) for model in predictions.models)),
-        tuple(
-            (
-                PageCell(category),
-                PageCell(f"{next(iter(row.values())).n:,}"),
-                *(estimate_cell(row[model]) for model in predictions.models),
-            )
-            for category, row in sorted(
-                categories.items(), key=lambda pair: sum(pair[1][model].value for model in fair)
-            )
-        ),
-    )
-
-
-def _confusion_section(mined: MinedSet, predictions: SetPredictions) -> PageSection:
-    fair = _fair(mined, predictions)
-    total: Counter[tuple[str, str]] = Counter()
-    for model in fair:
-        total += confusions(predictions, model)
-    return PageSection(
-        "confusions",
-        "Confusions",
-        f"What is taken for what: at most {_CONFUSIONS}, the most frequent, over {_who(mined, predictions)}.",
-        ("Category", "answered", "times"),
-        tuple(
-            (PageCell(truth), PageCell(said), PageCell(f"{count:,}"))
-            for (truth, said), count in total.most_common(_CONFUSIONS)
-        ),
-    )
-
-
-def _gallery(mined: MinedSet, predictions: SetPredictions) -> PageSection:
+def _gallery(
+    mined: MinedSet, predictions: SetPredictions, fair: Sequence[str], names: Sequence[str]
+) -> list[PageImage]:
     """Images that most models get wrong first."""
-    fair = _fair(mined, predictions)
     failures = predictions.failed[[predictions.row(model) for model in fair]].sum(axis=0)
-    order = np.lexsort((np.arange(len(failures)), -failures))[:_GALLERY].tolist()
     shown = []
-    for place in order:
-        said = predictions.predicted[:, place].tolist()
+    for place in np.lexsort((np.arange(len(failures)), -failures))[:_GALLERY].tolist():
+        label, image = predictions.labels[place], mined.images[place]
         lines = tuple(
-            f"{marked_name(model, mined.surrogates)}: "
-            f"{'right' if one == predictions.labels[place] else predictions.name_of(one)}"
-            for model, one in zip(predictions.models, said, strict=True)
+            f"{name}: {'right' if one == label else predictions.name_of(one)}"
+            for name, one in zip(names, predictions.predicted[:, place].tolist(), strict=True)
         )
-        image = mined.images[place]
-        caption = ", ".join(filter(None, (predictions.categories[predictions.labels[place]], image.nuisance)))
+        caption = ", ".join(filter(None, (predictions.categories[label], image.nuisance)))
         shown.append(PageImage(thumbnail(mined.data[place].image), caption, lines))
-    return PageSection(
-        "gallery",
-        "Hardest",
-        f"{len(shown)} of {counted(len(mined.data), 'image')}, those that most of {_who(mined, predictions)} "
-        "get wrong first.",
-        images=tuple(shown),
-    )
+    return shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,15 @@ import numpy as np
 
 from beaufort._core.text import counted
 from beaufort.data.images import read_image
-from beaufort.data.labels import Grouping
 from beaufort.mining._report_parts import (
     MARK,
     EstimateColumn,
     PageCell,
     PageChart,
     PageImage,
-    PageSection,
     estimate_cell,
     marked_name,
-    nuisance_section,
+    nuisance_table,
     role,
     thumbnail,
     write_nuisances,
@@ -30,8 +28,6 @@ from beaufort.mining._report_parts import (
 from beaufort.mining.predictions import predict_set
 from beaufort.mining.selection import (
     MinedSelection,
-    ModelHardness,
-    TransferCell,
     hardness,
     nuisance_failures,
     open_generated,
@@ -41,10 +37,9 @@ from beaufort.mining.selection import (
     write_review_list,
     write_selection,
 )
-from beaufort.mining.surrogate_curve import SUBSETS, HardnessPoint, hardness_curve, orders_are_drawn
+from beaufort.mining.surrogate_curve import SUBSETS, hardness_curve, orders_are_drawn
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Progress
     from beaufort.store import Store
 
 _GALLERY = 48
@@ -58,11 +53,9 @@ def select_images(
     *,
     others: Sequence[Any] = (),
     rule: str = "all",
-    labels: Grouping | str | None = None,
-    convention: str | None = None,
     controls: int = 0,
     seed: int = 0,
-    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
 ) -> MinedSelection:
     """Run models on generated images, keep what the surrogates get wrong, and write the report.
 
@@ -75,17 +68,13 @@ def select_images(
         store: where predictions are stored.
         others: models that do not choose, to see how hard the images are for them.
         rule: as for `select`.
-        labels: as for `predict_set`.
-        convention: as for `predict_set`.
         controls: as for `write_review_list`.
         seed: seed of the controls and of the sets of surrogates.
-        progress: as for `evaluate`.
+        **options: those of `predict_set`: labels, convention, batch_size, progress.
     """
     parse_rule(rule, len(surrogates))  # before models run, which may take hours
     data, made = open_generated(images)
-    predictions = predict_set(
-        [*surrogates, *others], data, store, labels=labels, convention=convention, progress=progress
-    )
+    predictions = predict_set([*surrogates, *others], data, store, **options)
     selection = select(predictions, made, predictions.models[: len(surrogates)], rule=rule)
     if selection.kept.any():  # first, as it may fail: the list and the report are always of one selection
         write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
@@ -138,69 +127,30 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
     )
     write_nuisances(folder / "nuisances.csv", nuisances, surrogates)
     made = {str(image.generator.get("name", "unknown")) for image in selection.images}
-    drawn = " and of orders" if orders_are_drawn(len(predictions.models)) else ""
+    drawn = SUBSETS if orders_are_drawn(len(predictions.models)) else 0
+    kept = int(selection.kept.sum())
+    nuisance_header, nuisance_rows = nuisance_table(nuisances, surrogates)
+    fractions = {(one.source, one.target): estimate_cell(one.fraction, heat=True) for one in cells}
     write_page(
         folder / "index.html",
+        "mining/selection.html",
         title="Mined by shared failures",
-        sentence=f"{int(selection.kept.sum()):,} of {counted(len(selection.images), 'image')} kept.",
-        about=(
-            f"An image is kept if {selection.rule} ({', '.join(surrogates)}): the "
-            "answer is not the intended category. Surrogates chose the images, so their accuracy on them "
-            "is no measure of the surrogates. Intervals are 95 %, over images."
-        ),
-        sections=[
-            _models_section(models),
-            *([_curve_section(curve, len(predictions.models))] if curve else []),
-            _transfer_section(selection, cells),
-            nuisance_section(
-                nuisances,
-                surrogates,
-                title="Which nuisances break whom",
-                text="Share of all images with a nuisance that a model fails on.",
-            ),
-            _gallery(selection),
-        ],
-        facts={
-            "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
-            "rule": selection.rule,
-            "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of "
-            f"images{drawn}, each with one that nobody has seen",
-            "seed": str(seed),
+        sentence=f"{kept:,} of {counted(len(selection.images), 'image')} kept.",
+        navigation={
+            "models": "Models",
+            **({"surrogates": "How many surrogates"} if curve else {}),
+            "transfer": "Which failures carry over",
+            "nuisances": "Which nuisances break whom",
+            "gallery": "Kept",
         },
-    )
-
-
-def _models_section(models: Sequence[ModelHardness]) -> PageSection:
-    return PageSection(
-        "models",
-        "Models",
-        "Accuracy on all images that were made, and on those that were kept. Part of the failures is the "
-        "generator's: an image that does not show its category is wrong for every model. People who look at "
-        "what is kept take such images out.",
-        ("Model", "unfiltered", "kept"),
-        tuple(
-            (
-                PageCell(one.model, MARK if one.surrogate else ""),
-                estimate_cell(one.unfiltered),
-                estimate_cell(one.kept),
-            )
+        selection=selection,
+        kept=kept,
+        models=[
+            (_model_cell(selection, one.model), estimate_cell(one.unfiltered), estimate_cell(one.kept))
             for one in models
-        ),
-    )
-
-
-def _curve_section(curve: Sequence[HardnessPoint], models: int) -> PageSection:
-    which = "every set of each size, the rest held out"
-    if orders_are_drawn(models):
-        which = f"the first of {SUBSETS:,} orders of the models, drawn by the seed, the rest held out"
-    return PageSection(
-        "surrogates",
-        "How many surrogates",
-        f"Accuracy of held-out models on what 1, 2, 3 … surrogates all fail on. Each of the {models} models "
-        f"takes both parts: {which}. Sets that share no failure are left out. The step is how much one more "
-        "surrogate takes away; an interval that contains 0 leaves open whether it takes anything.",
-        ("Surrogates", "accuracy of the others", "lowest and highest set", "images kept", "step"),
-        tuple(
+        ],
+        drawn=drawn,
+        curve=[
             (
                 PageCell(str(one.surrogates), f"{one.subsets} of {one.possible} sets"),
                 estimate_cell(one.accuracy),
@@ -209,38 +159,41 @@ def _curve_section(curve: Sequence[HardnessPoint], models: int) -> PageSection:
                 PageCell("") if one.step is None else estimate_cell(one.step),
             )
             for one in curve
-        ),
+        ],
         chart=PageChart(
             "Accuracy of held-out models by number of surrogates",
             tuple(str(one.surrogates) for one in curve),
             tuple(one.accuracy for one in curve),
-        ),
-    )
-
-
-def _transfer_section(selection: MinedSelection, cells: Sequence[TransferCell]) -> PageSection:
-    models, surrogates = selection.predictions.models, selection.surrogates
-    fractions = {(one.source, one.target): one.fraction for one in cells}
-    return PageSection(
-        "transfer",
-        "Which failures carry over",
-        "Of the images that the model of the row fails on, among all, the share that the model of the column "
-        "fails on too.",
-        ("Fails", *(marked_name(model, surrogates) for model in models)),
-        tuple(
+        )
+        if curve
+        else None,
+        transfer_header=["Fails", *(marked_name(model, surrogates) for model in predictions.models)],
+        transfer=[
             (
-                PageCell(source, MARK if source in surrogates else ""),
-                *(
-                    PageCell("–") if source == target else estimate_cell(fractions[source, target], heat=True)
-                    for target in models
-                ),
+                _model_cell(selection, source),
+                *(fractions.get((source, target), PageCell("–")) for target in predictions.models),
             )
-            for source in models
-        ),
+            for source in predictions.models
+        ],
+        nuisance_header=nuisance_header,
+        nuisances=nuisance_rows,
+        gallery=_gallery(selection),
+        facts={
+            "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
+            "rule": selection.rule,
+            "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of "
+            f"images{' and of orders' * bool(drawn)}, each with one that nobody has seen",
+            "seed": str(seed),
+        },
     )
 
 
-def _gallery(selection: MinedSelection) -> PageSection:
+def _model_cell(selection: MinedSelection, model: str) -> PageCell:
+    return PageCell(model, MARK if model in selection.surrogates else "")
+
+
+def _gallery(selection: MinedSelection) -> list[PageImage]:
+    """Kept images, evenly spaced in the order of their files."""
     predictions = selection.predictions
     places = np.flatnonzero(selection.kept).tolist()
     count = min(_GALLERY, len(places))
@@ -253,12 +206,4 @@ def _gallery(selection: MinedSelection) -> PageSection:
         )
         pixels = np.asarray(read_image(image.path).convert("RGB"))
         shown.append(PageImage(thumbnail(pixels), f"{image.item.category}, {image.item.nuisance}", lines))
-    return PageSection(
-        "gallery",
-        "Kept",
-        f"{len(shown)} of {len(places)} kept images, evenly spaced in the order of their files, with what "
-        "surrogates said."
-        if places
-        else "Nothing was kept.",
-        images=tuple(shown),
-    )
+    return shown

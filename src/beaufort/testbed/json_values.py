@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -82,10 +83,8 @@ def fit_dict(
     told: dict[str, Any] = {"grid": grid.name, "x": x, "y": y, "scale": trend.scale}
     if isinstance(trend, Knee):
         told |= {"slope": None, "intercept": None, "r2": None, "n": trend.n, "knee": trend.pivot}
-        told |= {
-            "left": _line_dict(trend.left, resamples, seed),
-            "right": _line_dict(trend.right, resamples, seed),
-        }
+        lines = {"left": trend.left, "right": trend.right}
+        told |= {side: _line_dict(line, resamples, seed) for side, line in lines.items()}
     else:
         told |= {**_line_dict(trend, resamples, seed), "knee": None}
     points = band_points(trend)
@@ -94,7 +93,7 @@ def fit_dict(
         "excluded": list(trend.excluded),
         "fit_on": grid.fit_rule,
         "notes": list(trend_notes(trend)),
-        "range": _pair(trend.range),
+        "range": _low_high(trend.range),
         "band": {
             "level": 0.95,
             "resamples": resamples,
@@ -121,22 +120,20 @@ def _line_dict(line: Line, resamples: int, seed: int) -> dict[str, Any]:
         "intercept": line.intercept,
         "r2": line.r2,
         "n": line.n,
-        "slope_interval": _pair(slope),
-        "intercept_interval": _pair(intercept),
+        "slope_interval": _low_high(slope),
+        "intercept_interval": _low_high(intercept),
     }
 
 
 def rho_dict(grid: Grid, found: EffectiveRobustness) -> dict[str, Any]:
     """Effective robustness: the mean first, then each model."""
-    mean = found.mean_interval
     return {
         "grid": grid.name,
         "x": found.x,
         "y": found.y,
         "scale": found.trend.scale,
         "rho": found.mean,
-        "low": mean.low if mean else None,
-        "high": mean.high if mean else None,
+        **_low_high(found.mean_interval),
         "n": len(found.defined),
         "level": found.level,
         "interval_covers": COVERS,
@@ -169,8 +166,7 @@ def _rho_rows(found: EffectiveRobustness) -> list[dict[str, Any]]:
             "y_n": one.images[1],
             "expected": one.expected,
             "rho": one.rho,
-            "low": one.interval.low if one.interval else None,
-            "high": one.interval.high if one.interval else None,
+            **_low_high(one.interval),
             "extrapolated": one.extrapolated,
             **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no trend"}),
         }
@@ -184,13 +180,11 @@ def _ends(ends: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float] | Non
 
 def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
     """Relative robustness: the mean first, then each model."""
-    mean = found.mean_interval
     return {
         "grid": grid.name,
         "y": found.y,
         "tau": found.mean,
-        "low": mean.low if mean else None,
-        "high": mean.high if mean else None,
+        **_low_high(found.mean_interval),
         "n": len(found.models),
         "level": found.level,
         "models": [
@@ -202,8 +196,7 @@ def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
                 "y": one.shifted,
                 "base_y": one.base_shifted,
                 "tau": one.tau,
-                "low": one.interval.low if one.interval else None,
-                "high": one.interval.high if one.interval else None,
+                **_low_high(one.interval),
             }
             for one in found.models
         ],
@@ -213,13 +206,12 @@ def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
 
 def correlation_dict(grid: Grid, one: Correlation, *, points: bool = False) -> dict[str, Any]:
     """A correlation, with its points if asked for."""
-    told = {
+    told: dict[str, Any] = {
         "grid": grid.name,
         "synthetic": one.synthetic,
         "natural": one.natural,
         "pearson": one.pearson,
-        "low": one.interval.low if one.interval else None,
-        "high": one.interval.high if one.interval else None,
+        **_low_high(one.interval),
         "n": one.n,
     }
     if points:
@@ -230,5 +222,5 @@ def correlation_dict(grid: Grid, one: Correlation, *, points: bool = False) -> d
     return told
 
 
-def _pair(interval: Interval) -> dict[str, float]:
-    return {"low": interval.low, "high": interval.high}
+def _low_high(interval: Interval | None) -> dict[str, float | None]:
+    return {"low": None, "high": None} if interval is None else asdict(interval)
