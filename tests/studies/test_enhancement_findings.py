@@ -13,14 +13,14 @@ from beaufort._core.errors import OptionError
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import Estimate, resample
 from beaufort.studies import reproduce
-from beaufort.studies.enhancements.about_architectures import about_small
-from beaufort.studies.enhancements.about_photos import about_clahe, about_ten_crops
-from beaufort.studies.enhancements.about_style import about_style, photo_gap, styles_in_testbed
-from beaufort.studies.enhancements.about_trainings import (
+from beaufort.studies.enhancements.architecture_claims import about_small
+from beaufort.studies.enhancements.arm_claims import (
     about_augmentation,
+    about_clahe,
     about_multiscale,
     about_shake,
     about_stability,
+    about_ten_crops,
     about_transfer,
 )
 from beaufort.studies.enhancements.arm_predictions import StudyArms, load_arms
@@ -44,6 +44,7 @@ from beaufort.studies.enhancements.mce_statistics import (
     metrics_of_arm,
     normalizer_of,
 )
+from beaufort.studies.enhancements.style_claims import about_style, photo_gap, styles_in_testbed
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
 from beaufort.studies.predictions import StudyPredictions, write_predictions
 

@@ -19,8 +19,7 @@ from beaufort.metrics.stats import mcnemar
 from beaufort.models import ModelFileError
 from beaufort.results import evaluate
 from beaufort.studies import engine, reproduce
-from beaufort.studies.enhancements.about_photos import about_nlm
-from beaufort.studies.enhancements.about_style import styles_in_testbed
+from beaufort.studies.enhancements.arm_claims import about_nlm
 from beaufort.studies.enhancements.arm_predictions import StudyArms, load_arms, photo_predictions
 from beaufort.studies.enhancements.enhancement_pages import find_all, study_files
 from beaufort.studies.enhancements.enhancement_settings import (
@@ -42,6 +41,7 @@ from beaufort.studies.enhancements.mce_statistics import (
     normalizer_of,
 )
 from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
+from beaufort.studies.enhancements.style_claims import styles_in_testbed
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
 from beaufort.studies.predictions import (
     StudyPredictions,

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from beaufort.metrics.stats import Estimate
 from beaufort.report.axes import Axes, point_range
 from beaufort.report.drawing import Drawing, diverging
-from beaufort.studies.enhancements.about_style import StyleRow
 from beaufort.studies.enhancements.arm_predictions import CIFAR
 from beaufort.studies.enhancements.findings import OFF_THE_LINE, ArmRow, StudyFinding
 from beaufort.studies.enhancements.mce_statistics import Contributions
+from beaufort.studies.enhancements.style_claims import StyleRow
 
 _COLORS = ("#1a5fa8", "#c2622d", "#666666")
 _SECOND = {"ten-crop": "relative mCE", "small": OFF_THE_LINE, "aggregation": OFF_THE_LINE}

@@ -8,20 +8,15 @@ from pathlib import Path
 from beaufort._core.text import csv_text
 from beaufort.metrics.stats import Estimate
 from beaufort.studies.engine import run_facts
-from beaufort.studies.enhancements.about_architectures import about_aggregation, about_small, architectures
-from beaufort.studies.enhancements.about_photos import about_clahe, about_nlm, about_ten_crops
-from beaufort.studies.enhancements.about_style import (
-    StyleRow,
-    about_style,
-    photo_ces,
-    photo_errors,
-    styles_in_testbed,
-)
-from beaufort.studies.enhancements.about_trainings import (
+from beaufort.studies.enhancements.architecture_claims import about_aggregation, about_small, architectures
+from beaufort.studies.enhancements.arm_claims import (
     about_augmentation,
+    about_clahe,
     about_multiscale,
+    about_nlm,
     about_shake,
     about_stability,
+    about_ten_crops,
     about_transfer,
     transfer_gains,
 )
@@ -35,6 +30,13 @@ from beaufort.studies.enhancements.enhancement_figures import (
 from beaufort.studies.enhancements.enhancement_settings import DESIGNS, EnhancementSettings
 from beaufort.studies.enhancements.findings import ArmRow, StudyFinding, signed
 from beaufort.studies.enhancements.mce_statistics import GROUPS, Contributions, intervals
+from beaufort.studies.enhancements.style_claims import (
+    StyleRow,
+    about_style,
+    photo_ces,
+    photo_errors,
+    styles_in_testbed,
+)
 from beaufort.studies.study_page import StudyPage, data_url
 from beaufort.testbed.architectures import architectures_csv, draw_architectures
 

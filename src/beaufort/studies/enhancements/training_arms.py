@@ -53,21 +53,56 @@ _SMALL: Mapping[str, Mapping[str, Any]] = {
 """Networks of a rehearsal."""
 
 
+_MATCHED_MSDNET = {"exits": 2, "base": 3, "step": 2, "growth": 8, "first": 32, "hidden": 16}
+"""As large as ResNet-20: parameters a fifth above, multiply-adds a fifth below. Nearer in one is farther in
+the other, because its coarse scales have many weights that are used at few places."""
+
+
 def training_arms(settings: EnhancementSettings) -> dict[str, list[TrainingArm]]:
-    """The arms of each question; those of `base` come first."""
+    """Return the arms of each question; those of `base` come first."""
+    clahe = "clahe:clip=2,tiles=4"
     return {
         "base": [TrainingArm(BASE, "cifar10-resnet20")],
         "control": [TrainingArm(CONTROL, start=BASE)],
-        "clahe": list(_clahe()),
+        "clahe": [
+            TrainingArm("clahe-untuned", tests=BASE, front=clahe),
+            replace(_tuned("clahe-tuned", "front", front=clahe), front=clahe),
+        ],
         "stability": list(_stability(settings)),
         "ten-crop": [TrainingArm("ten-crop", tests=BASE, front="ten-crop:pad=4")],
-        "small": list(_small()),
-        "aggregation": list(_networks("resnet56", "resnet110", "densenet40", "densenet40-24", "resnext29")),
-        "multiscale": list(_networks("multigrid", "msdnet")),
+        "small": [
+            _network("resnet20-quarter", "resnet", depth=20, width=4),
+            _network("resnet20-half", "resnet", depth=20, width=8),
+            _network("resnet20-double", "resnet", depth=20, width=32),
+            *map(_pruned, (50, 75, 90)),
+        ],
+        "aggregation": [
+            _network("resnet56", "resnet", depth=56),
+            _network("resnet110", "resnet", depth=110),
+            _network("densenet40", "densenet", depth=40, growth=12),
+            _network("densenet40-24", "densenet", depth=40, growth=24),
+            _network("resnext29", "resnext", cardinality=4, base=16),
+        ],
+        "multiscale": [
+            _network("multigrid", "multigrid-resnet"),
+            _network("msdnet", "msdnet", **_MATCHED_MSDNET),
+        ],
         "transfer": list(_transfer(settings)),
-        "shake": list(_shake()),
-        "augmentation": list(_augmentation(settings)),
+        "shake": [
+            _network("shake26-shake", "shake-shake", width=32, shake=True),
+            _network("shake26-no-shake", "shake-shake", width=32, shake=False),
+        ],
+        "augmentation": [
+            _tuned("augmix", "augmix"),
+            _tuned("prime", "prime"),
+            _tuned("gaussian-0.1", "noise", noise="gaussian", strength=0.1, clean=0.5),
+        ],
     }
+
+
+def _network(name: str, architecture: str, **options: Any) -> TrainingArm:
+    changes = {"architecture": architecture, "architecture_options": options}
+    return TrainingArm(name, "cifar10-resnet20", changes=changes)
 
 
 def _tuned(name: str, intervention: str, **options: Any) -> TrainingArm:
@@ -75,10 +110,10 @@ def _tuned(name: str, intervention: str, **options: Any) -> TrainingArm:
     return TrainingArm(name, changes={**changes, "replay": intervention not in _UNRECORDED}, start=BASE)
 
 
-def _clahe() -> Iterator[TrainingArm]:
-    front = "clahe:clip=2,tiles=4"
-    yield TrainingArm("clahe-untuned", tests=BASE, front=front)
-    yield replace(_tuned("clahe-tuned", "front", front=front), front=front)
+def _pruned(percent: int) -> TrainingArm:
+    arm = _tuned(f"resnet56-pruned{percent}", "pruning", share=percent / 100)
+    changes = {"architecture_options": {"depth": 56}, "epochs": 10}
+    return replace(arm, changes={**arm.changes, **changes}, start="resnet56")
 
 
 def _stability(settings: EnhancementSettings) -> Iterator[TrainingArm]:
@@ -91,55 +126,6 @@ def _stability(settings: EnhancementSettings) -> Iterator[TrainingArm]:
         yield _tuned(f"stability-0.05-w{weight}", "stability", strength=0.05, weight=weight)
 
 
-def _small() -> Iterator[TrainingArm]:
-    for share, width in (("quarter", 4), ("half", 8), ("double", 32)):
-        options = {"architecture_options": {"depth": 20, "width": width}}
-        yield TrainingArm(f"resnet20-{share}", "cifar10-resnet20", changes=options)
-    for percent in (50, 75, 90):
-        yield TrainingArm(
-            f"resnet56-pruned{percent}",
-            changes={
-                "architecture_options": {"depth": 56},
-                "epochs": 10,
-                "intervention": "pruning",
-                "intervention_options": {**_MOVES, "share": percent / 100},
-                "replay": True,
-            },
-            start="resnet56",
-        )
-
-
-_MATCHED_MSDNET = {"exits": 2, "base": 3, "step": 2, "growth": 8, "first": 32, "hidden": 16}
-"""As large as ResNet-20: parameters a fifth above, multiply-adds a fifth below. Nearer in one is farther in
-the other, because its coarse scales have many weights that are used at few places."""
-
-
-def _networks(*names: str) -> Iterator[TrainingArm]:
-    known: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-        "resnet56": ("resnet", {"depth": 56}),
-        "resnet110": ("resnet", {"depth": 110}),
-        "densenet40": ("densenet", {"depth": 40, "growth": 12}),
-        "densenet40-24": ("densenet", {"depth": 40, "growth": 24}),
-        "resnext29": ("resnext", {"cardinality": 4, "base": 16}),
-        "multigrid": ("multigrid-resnet", {}),
-        "msdnet": ("msdnet", _MATCHED_MSDNET),
-    }
-    for name in names:
-        architecture, options = known[name]
-        yield TrainingArm(
-            name, "cifar10-resnet20", changes={"architecture": architecture, "architecture_options": options}
-        )
-
-
-def _shake() -> Iterator[TrainingArm]:
-    for name, shaken in (("shake", True), ("no-shake", False)):
-        yield TrainingArm(
-            f"shake26-{name}",
-            "cifar10-resnet20",
-            changes={"architecture": "shake-shake", "architecture_options": {"width": 32, "shake": shaken}},
-        )
-
-
 def _transfer(settings: EnhancementSettings) -> Iterator[TrainingArm]:
     common = {"severity": list(settings.severities), "scale": "cifar"}
     for name in settings.corruptions:
@@ -147,9 +133,3 @@ def _transfer(settings: EnhancementSettings) -> Iterator[TrainingArm]:
         yield _tuned(f"but-{name}", "corruptions", names=list(settings.corruptions), but=[name], **common)
     yield _tuned("on-all", "corruptions", names=list(settings.corruptions), **common)
     yield _tuned("on-extra", "corruptions", names=list(settings.extra), **common)
-
-
-def _augmentation(settings: EnhancementSettings) -> Iterator[TrainingArm]:
-    yield _tuned("augmix", "augmix")
-    yield _tuned("prime", "prime")
-    yield _tuned("gaussian-0.1", "noise", noise="gaussian", strength=0.1, clean=0.5)

@@ -29,9 +29,9 @@ from beaufort.data.images import (
     short_side_size,
 )
 from beaufort.models.torch import choose_device, read_tensors
+from beaufort.training.stylization.network import as_pixels, as_values
 from beaufort.training.stylization.shift import StylizerError
 
-_BATCH = 8
 _STYLE_SIDE = 256
 _LEAST = 16
 """Pixels a side that the networks need: after three halvings, two are left to be mirrored at the border."""
@@ -85,28 +85,23 @@ class AdaIN:
     def strengths(self) -> tuple[float, ...]:
         return (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-    def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
-        """Painted images."""
-        parts = [
-            self._paint(images[start : start + _BATCH], list(styles[start : start + _BATCH]), strength)
-            for start in range(0, len(images), _BATCH)
-        ]
-        return np.concatenate(parts) if parts else images.copy()
+    @property
+    def batch(self) -> int:
+        return 8
 
-    def _paint(self, images: Bytes, styles: list[int], strength: float) -> Bytes:
+    def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
+        """Paint images."""
         height, width = images.shape[1:3]
         down, right = (max(-side % 8, _LEAST - side) for side in (height, width))
         wide = np.pad(images, ((0, 0), (0, down), (0, right), (0, 0)), mode="symmetric")
         with torch.no_grad():
-            content = self.encode(_values(wide, self.device))
+            content = self.encode(as_values(wide, self.device))
             mean, spread = moments(content)
-            wanted = self.moments[styles]
+            wanted = self.moments[list(styles)]
             styled = (content - mean[..., None, None]) / spread[..., None, None]
             styled = styled * wanted[:, 1, :, None, None] + wanted[:, 0, :, None, None]
             made = self.decode((1 - strength) * content + strength * styled)
-        inside = made[:, :, :height, :width].clamp(0, 1)
-        found: Bytes = (inside * 255).round().to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
-        return found
+        return as_pixels(made[:, :, :height, :width].clamp(0, 1))
 
 
 def moments(features: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,7 +125,8 @@ def open_adain(folder: Path, device: str = "auto") -> AdaIN:
         raise StylizerError(f"AdaIN needs pictures (PNG, JPEG) in {folder / 'styles'}, and there are none")
     with torch.no_grad():
         rows = [
-            torch.stack(moments(nets["encoder"](_values(_style(path)[None], where))), 1) for path in pictures
+            torch.stack(moments(nets["encoder"](as_values(_style(path)[None], where))), 1)
+            for path in pictures
         ]
     digests = {name: f"sha256:{_sha256(file)}" for name, file in files.items()}
     digests["styles"] = f"sha256:{hashlib.sha256(''.join(map(_sha256, pictures)).encode()).hexdigest()}"
@@ -159,10 +155,6 @@ def _style(path: Path) -> Bytes:
         raise StylizerError(f"{path} must be a picture to be a style ({error})") from None
     size = short_side_size(*picture.size, _STYLE_SIDE)
     return resize_window(np.asarray(picture.convert("RGB")), size, center_box(*size, _STYLE_SIDE))
-
-
-def _values(images: Bytes, device: str) -> Tensor:
-    return torch.from_numpy(np.array(images)).permute(0, 3, 1, 2).to(device).float() / 255
 
 
 def _sha256(path: Path) -> str:

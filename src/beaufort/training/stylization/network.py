@@ -30,7 +30,6 @@ from beaufort.training.stylization.shift import StylizerError
 
 _PAD = 16
 """Pixels of a mirrored border, which is cut off again: no frame is painted."""
-_BATCH = 16
 _STEP, _LEAST = 4, 20
 """Of the sides of images that it learns from: they are halved twice, and its teacher has to see a pixel."""
 
@@ -258,27 +257,33 @@ class Stylizer:
     def strengths(self) -> tuple[float, ...]:
         return (0.0, 0.3, 0.4, 0.5, 0.6, 0.7)  # below, little changes; above, not much is left of an image
 
-    def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
-        """Painted images; sides are filled up to multiples of 4 and cut off again."""
-        parts = [
-            self._paint(images[start : start + _BATCH], styles[start : start + _BATCH], strength)
-            for start in range(0, len(images), _BATCH)
-        ]
-        return np.concatenate(parts) if parts else images.copy()
+    @property
+    def batch(self) -> int:
+        return 16
 
-    def _paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
+    def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
+        """Paint images; sides are filled up to multiples of 4 and cut off again."""
         height, width = images.shape[1:3]
         down, right = _PAD + -height % 4, _PAD + -width % 4
         wide = np.pad(images, ((0, 0), (_PAD, down), (_PAD, right), (0, 0)), mode="symmetric")
-        values = torch.from_numpy(wide).permute(0, 3, 1, 2).to(self.device).float() / 255
+        values = as_values(wide, self.device)
         weights = torch.zeros(len(images), self.styles + 1)
         weights[:, 0] = 1 - strength
         weights[torch.arange(len(images)), torch.tensor(list(styles)) + 1] += strength
         with torch.no_grad():
             made = self.network(values, weights)
-        inside = made[:, :, _PAD : _PAD + height, _PAD : _PAD + width]
-        found: Bytes = (inside * 255).round().to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
-        return found
+        return as_pixels(made[:, :, _PAD : _PAD + height, _PAD : _PAD + width])
+
+
+def as_values(images: Bytes, device: str) -> Tensor:
+    """Return images `(n, h, w, 3)` as a tensor `(n, 3, h, w)` of values in 0..1."""
+    return torch.from_numpy(np.array(images)).permute(0, 3, 1, 2).to(device).float() / 255
+
+
+def as_pixels(values: Tensor) -> Bytes:
+    """Return a tensor of values in 0..1 as images."""
+    found: Bytes = (values * 255).round().to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
+    return found
 
 
 def open_stylizer(folder: Path, device: str = "auto") -> Stylizer:

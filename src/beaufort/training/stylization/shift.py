@@ -42,8 +42,12 @@ class StyleNetworkProtocol(Protocol):
     def strengths(self) -> tuple[float, ...]:
         """How much of a style there is at severities 0 to 5, of 1; 0 is the network without any."""
 
+    @property
+    def batch(self) -> int:
+        """How many images to paint at once."""
+
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
-        """Stylized images, each in a style of its own."""
+        """Return stylized images, each in a style of its own."""
 
 
 class Stylize:
@@ -72,12 +76,13 @@ class Stylize:
         words = id_words(ids).tolist()
         styles = [_style_of(word, seed, network.styles) for word in words]
         color = images if images.shape[-1] == 3 else np.repeat(images, 3, axis=-1)
-        painted = network.paint(color, styles, network.strengths[self.severity])
-        return (
-            painted
-            if images.shape[-1] == 3
-            else painted.mean(axis=-1, keepdims=True).round().astype(np.uint8)
-        )
+        strength, size = network.strengths[self.severity], network.batch
+        starts = range(0, len(color), size)
+        parts = [network.paint(color[i : i + size], styles[i : i + size], strength) for i in starts]
+        painted = np.concatenate(parts) if parts else color.copy()
+        if images.shape[-1] == 3:
+            return painted
+        return painted.mean(axis=-1, keepdims=True).round().astype(np.uint8)
 
 
 def _style_of(word: int, seed: int, count: int) -> int:
