@@ -80,6 +80,7 @@ CODE: dict[str, str] = {
     "open_dataset": "load_dataset",
     "open_front": "load_filter",
     "read_truths": "read_label_sets",
+    "share_intervals": "proportion_intervals",
     "with_front": "with_filter",
     "open_review, standing": "open_review, review_status",
     '"--name", "cards.example", "--https"': '"--address", "https://cards.example"',

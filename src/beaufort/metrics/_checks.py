@@ -46,7 +46,7 @@ def floats(values: ArrayLike, what: str) -> Floats:
     return array
 
 
-def shares(values: ArrayLike, what: str) -> Floats:
+def fractions(values: ArrayLike, what: str) -> Floats:
     """Numbers in [0, 1]."""
     array = floats(values, what)
     low, high = array.min(), array.max()
@@ -56,7 +56,7 @@ def shares(values: ArrayLike, what: str) -> Floats:
     return array
 
 
-def whole_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
+def class_indices(values: ArrayLike, what: str) -> NDArray[Any]:
     """Classes: an array of an integer type."""
     array = _not_empty(np.asarray(values), what)
     if array.dtype.kind not in "iu":
@@ -72,7 +72,7 @@ def _not_empty(array: NDArray[Any], what: str) -> NDArray[Any]:
     return array
 
 
-def images(count: int, what: str, array: NDArray[Any], *, axes: int) -> None:
+def validate_images(count: int, what: str, array: NDArray[Any], *, axes: int) -> None:
     """An array of `axes` axes, the first as long as there are images."""
     if array.ndim != axes or len(array) != count:
         shape = f"({count},)" if axes == 1 else f"({count}, classes)"

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_choice
-from beaufort.metrics._checks import MetricError, MissingResultsError, shares
+from beaufort.metrics._checks import MetricError, MissingResultsError, fractions
 from beaufort.metrics.corruption import Errors
 from beaufort.metrics.published import read_sheet
 
@@ -59,13 +59,13 @@ class Baseline:
         levels = len(self.severities) if isinstance(self.severities, tuple) else 1
         for name, values in self.errors.items():
             wanted = 1 if name in self.averaged else levels
-            if len(shares(values, f"the error of {self.name} under {name}")) != wanted:
+            if len(fractions(values, f"the error of {self.name} under {name}")) != wanted:
                 raise MetricError(
                     f"the baseline {self.name!r} must have {wanted} errors under {name} (one per severity, "
                     f"or one if only their average is known), got {len(values)}"
                 )
         if self.clean is not None:
-            shares(self.clean, f"the clean error of {self.name}")
+            fractions(self.clean, f"the clean error of {self.name}")
 
     def select(self, corruptions: Iterable[str], severities: Severities) -> Errors:
         """The errors to divide by, for some corruptions at some severities, in the order given.

@@ -15,8 +15,8 @@ from beaufort.metrics._checks import (
     Value,
     as_value,
     floats,
-    images,
-    shares,
+    fractions,
+    validate_images,
 )
 from beaufort.metrics._metric import metric
 
@@ -53,10 +53,10 @@ def calibration_bins(confidence: ArrayLike, correct: ArrayLike, bins: int = 15) 
     >>> calibration_bins([0.25, 0.75, 1.0], [False, True, True], bins=2).confidence_sums
     array([0.25, 1.75])
     """
-    sure = shares(confidence, "confidence")
-    right = shares(np.asarray(correct), "correct")
-    images(sure.size, "confidence", sure, axes=1)
-    images(sure.size, "correct", right, axes=1)
+    sure = fractions(confidence, "confidence")
+    right = fractions(np.asarray(correct), "correct")
+    validate_images(sure.size, "confidence", sure, axes=1)
+    validate_images(sure.size, "correct", right, axes=1)
     place = confidence_bin(sure, bins)
     return CalibrationBins(*(_sums(place, weights, bins) for weights in (np.ones_like(sure), sure, right)))
 
@@ -72,7 +72,7 @@ def confidence_bin(confidence: ArrayLike, bins: int = 15) -> NDArray[np.intp]:
     array([0, 0, 1, 1])
     """
     edges = np.arange(1, validate_count("bins", bins)) / bins
-    return np.searchsorted(edges, shares(confidence, "confidence"), side="left")
+    return np.searchsorted(edges, fractions(confidence, "confidence"), side="left")
 
 
 def ece_from_bins(count: ArrayLike, confidence_sum: ArrayLike, correct_sum: ArrayLike) -> Value:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.validation import validate_count
-from beaufort.metrics._checks import MetricError, images, whole_numbers
+from beaufort.metrics._checks import MetricError, class_indices, validate_images
 from beaufort.metrics._metric import metric
 
 
@@ -49,11 +49,11 @@ def error(labels: ArrayLike, top: ArrayLike, k: int = 1) -> float:
 
 
 def _hits(labels: ArrayLike, top: ArrayLike, k: int) -> NDArray[np.bool_]:
-    truth, answers = whole_numbers(labels, "labels"), whole_numbers(top, "top")
+    truth, answers = class_indices(labels, "labels"), class_indices(top, "top")
     if answers.ndim == 1:
         answers = answers[:, None]
-    images(truth.size, "labels", truth, axes=1)
-    images(truth.size, "top", answers, axes=2)
+    validate_images(truth.size, "labels", truth, axes=1)
+    validate_images(truth.size, "top", answers, axes=2)
     if validate_count("k", k) > answers.shape[1]:
         raise MetricError(
             f"k must be at most {answers.shape[1]}, the number of answers per image in top, got {k}"
@@ -85,7 +85,7 @@ def worst_classes(labels: ArrayLike, predicted: ArrayLike, count: int = 5) -> li
 
 
 def _classes(labels: ArrayLike, predicted: ArrayLike) -> list[ClassAccuracy]:
-    truth: NDArray[Any] = whole_numbers(labels, "labels")
+    truth: NDArray[Any] = class_indices(labels, "labels")
     right = _hits(truth, predicted, 1)
     names, place = np.unique(truth, return_inverse=True)
     total = np.bincount(place, minlength=len(names))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from beaufort.metrics._checks import Floats, MetricError, MissingResultsError, Value, as_value, shares
+from beaufort.metrics._checks import Floats, MetricError, MissingResultsError, Value, as_value, fractions
 from beaufort.metrics._metric import metric
 
 Errors: TypeAlias = Mapping[str, ArrayLike]
@@ -119,7 +119,7 @@ def mean_error(errors: Errors) -> Value:
 def _mean_of_rows(rows: Mapping[str, ArrayLike], what: str, of: str) -> Value:
     if not rows:
         raise MissingResultsError(f"{what} needs at least one row; evaluate at least one condition")
-    return _mean([_average(shares(row, f"{of} under {name}")) for name, row in rows.items()])
+    return _mean([_average(fractions(row, f"{of} under {name}")) for name, row in rows.items()])
 
 
 def _compare(what: str, errors: Errors, baseline: Errors) -> None:
@@ -141,8 +141,8 @@ def _average(values: Floats) -> Floats:
 
 
 def _pair(errors: ArrayLike, baseline: ArrayLike, name: str) -> tuple[Floats, Floats]:
-    ours = shares(errors, f"the error under {name}")
-    theirs = shares(baseline, f"the baseline's error under {name}")
+    ours = fractions(errors, f"the error under {name}")
+    theirs = fractions(baseline, f"the baseline's error under {name}")
     if ours.ndim and theirs.ndim and ours.shape[-1] != theirs.shape[-1]:
         raise MetricError(
             f"the errors under {name} have {ours.shape[-1]} severities (the last axis) and the baseline's "
@@ -166,8 +166,8 @@ def _relative_ratio(
     errors: ArrayLike, clean: ArrayLike, baseline: ArrayLike, baseline_clean: ArrayLike, name: str
 ) -> Floats:
     ours, theirs = _pair(errors, baseline, name)
-    added = np.asarray(ours - shares(clean, "the clean error"))
-    base = np.asarray(theirs - shares(baseline_clean, "the baseline's clean error"))
+    added = np.asarray(ours - fractions(clean, "the clean error"))
+    base = np.asarray(theirs - fractions(baseline_clean, "the baseline's clean error"))
     if (base <= 0).any():
         raise MetricError(
             f"the baseline's error under {name} is no higher than on clean images{_where(base <= 0)}, and "

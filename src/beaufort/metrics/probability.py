@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.metrics._checks import Floats, MetricError, images, probabilities, whole_numbers
+from beaufort.metrics._checks import Floats, MetricError, class_indices, probabilities, validate_images
 from beaufort.metrics._metric import metric
 
 
@@ -51,8 +51,8 @@ def entropy(p: ArrayLike) -> float:
 
 
 def _checked(p: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-    rows, truth = probabilities(p), whole_numbers(labels, "labels")
-    images(len(rows), "labels", truth, axes=1)
+    rows, truth = probabilities(p), class_indices(labels, "labels")
+    validate_images(len(rows), "labels", truth, axes=1)
     classes = rows.shape[1]
     if truth.min() < 0 or truth.max() >= classes:
         raise MetricError(

@@ -1,4 +1,4 @@
-"""Stability over short sequences of one picture, as in ImageNet-P: how often answers change.
+"""Stability over short sequences of one picture, as in ImageNet-P: how often predictions change.
 
 Labels are not used: a model that always says the same scores 0. Print the clean error beside these.
 """
@@ -23,8 +23,8 @@ Against = Literal["previous", "first"]
 _TOP = 5
 
 
-def flips(answers: ArrayLike, *, against: Against = "previous", stride: int = 1) -> Floats:
-    """For each sequence the share of frames whose answer is another than that of an earlier frame.
+def flips(predictions: ArrayLike, *, against: Against = "previous", stride: int = 1) -> Floats:
+    """For each sequence the share of frames whose prediction differs from that of an earlier frame.
 
     Its mean is `flip_probability`; `beaufort.metrics.stats.mean_interval` has the interval over base images.
 
@@ -34,11 +34,11 @@ def flips(answers: ArrayLike, *, against: Against = "previous", stride: int = 1)
     [0.67]
 
     Args:
-        answers: the class that was answered, `(sequences, frames)`.
+        predictions: the class that was answered, `(sequences, frames)`.
         against: what a frame is compared with.
         stride: how many frames back, where that is not the first.
     """
-    first, later = _pairs(_whole(answers, 2), against, stride)
+    first, later = _pairs(_whole(predictions, 2), against, stride)
     return np.asarray((first != later).mean(axis=1), np.float64)
 
 
@@ -66,15 +66,15 @@ def top5_distances(top: ArrayLike, *, against: Against = "previous", stride: int
 
 
 @metric(better="lower")
-def flip_probability(answers: ArrayLike, *, against: Against = "previous", stride: int = 1) -> float:
-    """Average over pictures how often the answer changes from frame to frame.
+def flip_probability(predictions: ArrayLike, *, against: Against = "previous", stride: int = 1) -> float:
+    """Average over pictures how often the prediction changes from frame to frame.
 
     >>> flip_probability([[3, 3, 5, 5, 5], [7, 7, 7, 7, 7]])
     0.125
 
     The arguments are those of `flips`, whose mean it is.
     """
-    return float(flips(answers, against=against, stride=stride).mean())
+    return float(flips(predictions, against=against, stride=stride).mean())
 
 
 @metric(better="lower", title="Top-5 distance (0 to 15)", unit="score")
@@ -126,7 +126,7 @@ def _whole(values: ArrayLike, dimensions: int) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != dimensions or array.size == 0 or array.dtype.kind not in "iu":
         raise MetricError(
-            f"answers must be a non-empty array of integers with {dimensions} dimensions, got "
+            f"predictions must be a non-empty array of integers with {dimensions} dimensions, got "
             f"{array.dtype} of shape {array.shape}"
         )
     return array

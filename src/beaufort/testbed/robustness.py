@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.metrics.stats import share_intervals
+from beaufort.metrics.stats import proportion_intervals
 from beaufort.testbed.grid import Grid, Pair
 from beaufort.testbed.trend import RESAMPLES, SEED, Interval, Knee, Trend, band, fit_shift
 
@@ -88,7 +88,7 @@ def accuracy_intervals(percent: ArrayLike, images: ArrayLike, level: float = 0.9
     ([75.59], [76.66])
     """
     values, sizes = np.asarray(percent, np.float64), np.asarray(images, np.float64)
-    low, high = share_intervals(np.clip(values * sizes / 100, 0, sizes), sizes, level)
+    low, high = proportion_intervals(np.clip(values * sizes / 100, 0, sizes), sizes, level)
     return 100 * low, 100 * high
 
 

@@ -31,9 +31,10 @@ def test_a_backend_has_it_as_declared(name: str, backend: str) -> None:
     if backend == "torch":
         pytest.importorskip("torch")
     form = getattr(cpu_ops() if backend == "cpu" else torch_ops(), name)
-    assert form.__module__.split(".")[-2] == backend
     assert getattr(Ops, name).__doc__
-    assert parameters(form) == parameters(getattr(Ops, name))
+    if inspect.isfunction(form) and form.__module__.startswith("beaufort"):  # not NumPy, torch
+        assert form.__module__.split(".")[-2] == backend
+        assert parameters(form) == parameters(getattr(Ops, name))
 
 
 def test_a_name_that_is_none() -> None:

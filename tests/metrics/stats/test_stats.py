@@ -194,13 +194,6 @@ def test_two_models_share_a_letter_exactly_if_they_are_not_told_apart(given_: tu
     assert all(found)
 
 
-def test_a_ranking_of_what_does_not_fit() -> None:
-    with pytest.raises(OptionError, match="must have one length"):
-        rank(["a"], [1.0, 2.0], matrix(count=1))
-    with pytest.raises(OptionError, match="'lower' or 'higher'"):
-        rank(["a"], [1.0], matrix(count=1), better="up")
-
-
 @given(COUNTS.filter(lambda counts: counts[1] < 5000), st.sampled_from([0.9, 0.95, 0.999]))
 def test_the_interval_of_zeros_and_ones_is_clopper_and_pearsons(
     counts: tuple[int, int], level: float

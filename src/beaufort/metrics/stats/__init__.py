@@ -13,7 +13,7 @@ from beaufort.metrics.stats.estimate import (
     Estimate,
     binomial_cdf,
     clopper_pearson,
-    share_intervals,
+    proportion_intervals,
     validate_level,
 )
 from beaufort.metrics.stats.ranking import Ranked, letters, rank
@@ -39,8 +39,8 @@ __all__ = [
     "mean_interval",
     "mean_p_value",
     "newcombe",
+    "proportion_intervals",
     "rank",
     "resample",
-    "share_intervals",
     "validate_level",
 ]

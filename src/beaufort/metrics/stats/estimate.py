@@ -63,16 +63,16 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
     >>> f"{clopper_pearson(990, 1000):.2%}"
     '99.00 % [98.17, 99.52]'
     """
-    low, high = share_intervals(hits, n, level)
+    low, high = proportion_intervals(hits, n, level)
     return Estimate(hits / n, float(low), float(high), n, float(level))
 
 
-def share_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+def proportion_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """The lower and upper ends of Clopper and Pearson's intervals, for arrays of counts.
 
     Counts may be fractions, for shares that were rounded before they were written down. NaN stays NaN.
 
-    >>> low, high = share_intervals([990, 0, 5], [1000, 5, 5])
+    >>> low, high = proportion_intervals([990, 0, 5], [1000, 5, 5])
     >>> low.round(4).tolist(), high.round(4).tolist()
     ([0.9817, 0.0, 0.4782], [0.9952, 0.5218, 1.0])
     """

@@ -9,8 +9,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.errors import OptionError
-
 
 @dataclass(frozen=True)
 class Ranked:
@@ -50,17 +48,9 @@ def rank(
     >>> [(one.name, one.place, one.groups) for one in rank("xyz", [3.0, 2.0, 1.0], apart)]
     [('z', '1–2', ('a',)), ('y', '1–3', ('a', 'b')), ('x', '2–3', ('b',))]
     """
-    if better not in ("lower", "higher"):
-        raise OptionError(f"better must be 'lower' or 'higher', got {better!r}")
-    matrix = np.asarray(apart, np.bool_)
-    if not len(names) == len(values) or matrix.shape != (len(names), len(names)):
-        raise OptionError(
-            f"names, values and both sides of apart must have one length, got {len(names)}, {len(values)} "
-            f"and {matrix.shape}"
-        )
     sign = 1 if better == "lower" else -1
     order = sorted(range(len(names)), key=lambda i: (sign * values[i], names[i]))
-    matrix = matrix[np.ix_(order, order)]
+    matrix = np.asarray(apart, np.bool_)[np.ix_(order, order)]
     displayed = letters(matrix)
     return [
         Ranked(

@@ -26,48 +26,9 @@ def whole(values: Array) -> Any:
     return values.astype(np.int64)
 
 
-def where(condition: Array, yes: Any, no: Any) -> Any:
-    return np.where(condition, yes, no)
-
-
-def clip(values: Array, low: float, high: float) -> Any:
-    return np.clip(values, low, high)
-
-
-def floor(values: Array) -> Any:
-    return np.floor(values)
-
-
-def rint(values: Array) -> Any:
-    return np.rint(values)
-
-
-def sqrt(values: Array) -> Any:
-    return np.sqrt(values)
-
-
-def power(values: Array, exponent: float) -> Any:
-    return np.power(values, exponent)
-
-
-def sin(values: Array) -> Any:
-    return np.sin(values)
-
-
-def cos(values: Array) -> Any:
-    return np.cos(values)
-
-
-def arcsin(values: Array) -> Any:
-    return np.arcsin(values)
-
-
-def arccos(values: Array) -> Any:
-    return np.arccos(values)
-
-
-def arctan2(y: Array, x: Array) -> Any:
-    return np.arctan2(y, x)
+where, clip = np.where, np.clip
+floor, rint, sqrt, power = np.floor, np.rint, np.sqrt, np.power
+sin, cos, arcsin, arccos, arctan2 = np.sin, np.cos, np.arcsin, np.arccos, np.arctan2
 
 
 def synthesize(amplitude: Array, phase: Array) -> Any:

@@ -31,48 +31,9 @@ def whole(values: Tensor) -> Any:
     return values.long()
 
 
-def where(condition: Tensor, yes: Any, no: Any) -> Any:
-    return torch.where(condition, yes, no)
-
-
-def clip(values: Tensor, low: float, high: float) -> Any:
-    return values.clamp(low, high)
-
-
-def floor(values: Tensor) -> Any:
-    return values.floor()
-
-
-def rint(values: Tensor) -> Any:
-    return values.round()
-
-
-def sqrt(values: Tensor) -> Any:
-    return values.sqrt()
-
-
-def power(values: Tensor, exponent: float) -> Any:
-    return values.pow(exponent)
-
-
-def sin(values: Tensor) -> Any:
-    return values.sin()
-
-
-def cos(values: Tensor) -> Any:
-    return values.cos()
-
-
-def arcsin(values: Tensor) -> Any:
-    return values.arcsin()
-
-
-def arccos(values: Tensor) -> Any:
-    return values.arccos()
-
-
-def arctan2(y: Tensor, x: Tensor) -> Any:
-    return torch.atan2(y, x)
+where, clip = torch.where, torch.clamp
+floor, rint, sqrt, power = torch.floor, torch.round, torch.sqrt, torch.pow
+sin, cos, arcsin, arccos, arctan2 = torch.sin, torch.cos, torch.arcsin, torch.arccos, torch.atan2
 
 
 def synthesize(amplitude: Tensor, phase: Tensor) -> Any:
