@@ -18,7 +18,11 @@ COMMANDS: dict[str, str] = {
 """Commands that moved, by the first words of the command line: {"query": "store query"}."""
 
 OPTIONS: dict[str, str] = {
+    "--first": "--config first=",
     "--front": "--filter",
+    "--keep-logits": "--config=keep_logits=true",
+    "--prepare": "--config prepare=",
+    "--processes": "--engine processes:",
     "--truths": "--label-sets",
     "check --images": "--data",
     "check --threads": "--set threads=",
@@ -40,6 +44,8 @@ OPTIONS: dict[str, str] = {
     "review create --min-checks": "--set min_checks=",
     "review create --min-right": "--set min_right=",
     "review create --votes": "--set votes=",
+    "run --jobs": "--engine local:",
+    "run --strict": "--config=strict=true",
     "testbed --scale": "--axis",
     "testbed --seed": "--bootstrap-seed",
     "testbed rho --model": "--select",
@@ -69,6 +75,9 @@ CODE: dict[str, str] = {
     "beaufort.rng import Random": "beaufort.corruptions import Random",
     "beaufort.rng import id_words": "beaufort.corruptions.rng import id_words",
     "beaufort.shifts import": "beaufort.suites.shifts import",
+    "beaufort.store import score_logits, score_tensor, unpack": (
+        "beaufort.models.scoring import score_logits, score_tensor"
+    ),
     "beaufort.stats import": "beaufort.metrics.stats import",
     "beaufort.testbed.place import": "beaufort.testbed import",
     "beaufort.testbed.scores import": "beaufort.testbed import",
@@ -87,6 +96,13 @@ CODE: dict[str, str] = {
     'place(load_grid("timm"), [Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)])': (
         'place([Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)], "timm")'
     ),
+    "data, precision=20)": (
+        'data, options=__import__("beaufort.evaluation").evaluation.RunOptions(precision=20))'
+    ),
+    "jobs=2, batch_size=7)": (
+        'engine="local:2", options=__import__("beaufort.evaluation").evaluation.RunOptions(batch_size=7))'
+    ),
+    "keep_logits=True)": 'options=__import__("beaufort.evaluation").evaluation.RunOptions(keep_logits=True))',
     'level, "patch"': '"patch", level',
 }
 """Replacements in code, longest first: {"beaufort.fronts import": "beaufort.models.filters import"}."""

@@ -138,7 +138,7 @@ for name in ("fog", "gaussian_noise", "snow", "glass_blur", "jpeg_compression", 
 rough = Corrupt(["noise", "blur"], severity=range(1, 6), seed=1)
 record("batch", digest(rough(tensors, image_id=range(2)).numpy()))
 bright = Corrupt("brightness", 2, floats=True)
-from beaufort.models.scoring import score_logits, score_tensor, unpack
+from beaufort.store import score_logits, score_tensor, unpack
 rng = np.random.default_rng(0)
 logits = rng.normal(size=(6, 12)).round(1).astype(np.float32)
 labels = rng.integers(0, 12, 6)
