@@ -8,8 +8,7 @@ from pathlib import Path, PurePath
 
 from PIL import Image
 
-from beaufort._core.errors import OptionError
-from beaufort._core.validation import validate_integer
+from beaufort._core.validation import validate_choice, validate_integer
 from beaufort.corruptions import SEVERITIES, Severity, validate_seed
 from beaufort.data.images import FORMATS, Format, flatten, format_of, read_image
 from beaufort.data.writers.image_sources import FolderImages, check_apart
@@ -59,7 +58,8 @@ def corrupt_tree(
     made = variants(chosen, severities, scale)
     workers = worker_count(jobs)
     seed = validate_seed(seed)
-    _check(file_format, quality)
+    validate_choice("file_format", file_format, OUTPUT_FORMATS)
+    validate_integer("quality", quality, 1, 100)
     check_apart(source, output)
     settings = {"command": "corrupt", "seed": seed, "scale": scale, "format": file_format, "quality": quality}
     if full := claim_folder(output, settings, chosen):
@@ -72,12 +72,6 @@ def corrupt_tree(
         corrupted(seed=seed, scale=scale, quality=quality),
     )
     return run_tree(job, jobs=workers, progress=progress)
-
-
-def _check(file_format: str, quality: int) -> None:
-    if file_format not in OUTPUT_FORMATS:
-        raise OptionError(f"file_format must be one of {', '.join(OUTPUT_FORMATS)}, got {file_format!r}")
-    validate_integer("quality", quality, 1, 100)
 
 
 def _kind(name: str, file_format: str) -> Format:

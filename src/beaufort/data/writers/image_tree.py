@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from threading import Event, Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from PIL import Image
 
 from beaufort._core.arrays import MIN_SIDE
-from beaufort._core.errors import AssetError, BeaufortError, OptionError
+from beaufort._core.errors import AssetError, BeaufortError, ImageFileError, OptionError
 from beaufort._core.files import is_leftover, remove_leftover, write_bytes
 from beaufort.data.images import Format, encode
 from beaufort.data.writers.image_sources import SourceImages
@@ -60,109 +60,95 @@ def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
     return content
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A picture and the outputs of it that are missing."""
+class _Task(NamedTuple):
+    """An image and the outputs of it that are missing."""
 
-    picture: PurePosixPath
+    image: PurePosixPath
     """Its path below a corruption and severity."""
     kind: Format
     outputs: tuple[tuple[Variant, Path], ...]
 
 
-@dataclass(frozen=True)
-class _TaskOutcome:
-    dealt_with: int
+class _TaskOutcome(NamedTuple):
+    outputs: int
+    """Dealt with."""
     done: int = 0
-    skipped: int = 0
-    ignored: int = 0
-    failures: tuple[Failure, ...] = ()
+    failures: Sequence[Failure] = ()
+
+
+def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
+    """Make what is missing of a tree."""
+    run = _TreeRun(job, progress)
+    run_bounded(run.make, run.tasks(), run.collect, jobs=jobs, stop=run.stop)
+    missing = [Failure(name, message) for name, message in run.unavailable.items()]
+    if not (run.dealt_with or run.failures or run.stopped):
+        message = "no picture was found; files are looked at whose names end as pictures' do"
+        missing.append(Failure(".", message))
+    failures = tuple(sorted({*run.failures, *missing}))  # one image may have several tasks
+    return Outcome(run.done, run.skipped, failures, run.ignored, run.stopped)
 
 
 class _TreeRun:
     """A job under way: what its threads share."""
 
-    def __init__(self, job: TreeJob, jobs: int, progress: Progress | None) -> None:
+    def __init__(self, job: TreeJob, progress: Progress | None) -> None:
         self.job = job
-        self.jobs = jobs
         self.progress = progress
         self.stop = Event()
         self.stopped: str | None = None
         self.unavailable: dict[str, str] = {}
         self.large = Lock()
-        self.total = self.count() * len(job.variants) if progress else 0
+        self.total = 0
+        if progress:
+            found = sum(len(folder.images) for folder in job.images.folders())
+            self.total = min(found, job.limit or found) * len(job.variants)
         self.dealt_with = self.done = self.skipped = self.ignored = 0
         self.failures: list[Failure] = []
 
-    def outcome(self) -> Outcome:
-        run_bounded(self.make, self.tasks(), self.collect, jobs=self.jobs, stop=self.stop)
-        missing = [Failure(name, message) for name, message in self.unavailable.items()]
-        if not (self.dealt_with or self.failures or self.stopped):
-            missing.append(
-                Failure(".", "no picture was found; files are looked at whose names end as pictures' do")
-            )
-        failures = tuple(sorted({*self.failures, *missing}))  # one picture may have several tasks
-        return Outcome(self.done, self.skipped, failures, self.ignored, self.stopped)
-
     # In the caller's thread: what there is to do, and what came of it.
 
-    def count(self) -> int:
-        found = sum(len(folder.images) for folder in self.job.images.folders())
-        return found if self.job.limit is None else min(found, self.job.limit)
-
     def collect(self, outcome: _TaskOutcome) -> None:
-        self.dealt_with += outcome.dealt_with
+        self.dealt_with += outcome.outputs
         self.done += outcome.done
-        self.skipped += outcome.skipped
-        self.ignored += outcome.ignored
         self.failures += outcome.failures
-        if self.progress is not None and outcome.dealt_with:
+        if self.progress is not None and outcome.outputs:
             self.progress(self.dealt_with, self.total)
 
     def tasks(self) -> Iterator[_Task]:
         left = self.job.limit
         for folder in self.job.images.folders():
-            pictures = folder.images[:left]
-            if left is not None:
-                left -= len(pictures)
-            self.collect(
-                _TaskOutcome(0, ignored=folder.ignored, failures=(folder.failure,) if folder.failure else ())
-            )
-            for task in self.folder_tasks(folder.relative, pictures):
+            images = folder.images[:left]
+            self.ignored += folder.ignored
+            self.failures += [folder.failure] if folder.failure else []
+            for task in self.folder_tasks(folder.relative, images) if images else ():
                 yield from _by_corruption(task) if self.job.images.alone else [task]
-            if left == 0:
+            if left is not None and not (left := left - len(images)):
                 return
 
-    def folder_tasks(self, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
-        if not pictures:
-            return
+    def folder_tasks(self, relative: PurePosixPath, images: Sequence[str]) -> Iterator[_Task]:
         folders = {variant: self.job.output / variant.folder / relative for variant in self.job.variants}
         try:
             present = {variant: self.present(folder) for variant, folder in folders.items()}
         except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
-            self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
+            failure = Failure(relative.as_posix(), f"its outputs cannot be written ({_reason(error)})")
+            self.collect(_TaskOutcome(len(images) * len(folders), failures=[failure]))
             return
         taken: dict[str, str] = {}
-        for name in pictures:
+        for name in images:
             target, kind = self.job.target(name)
             if (first := taken.setdefault(target, name)) != name:
-                self.refuse(
-                    relative / name,
-                    1,
-                    f"its outputs would be called {target}, as those of {first}; rename it",
-                )
+                message = f"its outputs would be called {target}, as those of {first}; rename it"
+                failure = Failure((relative / name).as_posix(), message)
+                self.collect(_TaskOutcome(len(folders), failures=[failure]))
                 continue
-            missing = tuple(
-                (variant, folders[variant] / target) for variant in folders if target not in present[variant]
-            )
+            missing = [
+                (one, folder / target) for one, folder in folders.items() if target not in present[one]
+            ]
             skipped = len(folders) - len(missing)
-            self.collect(_TaskOutcome(skipped, skipped=skipped))
+            self.skipped += skipped
+            self.collect(_TaskOutcome(skipped))
             if missing:
-                yield _Task(relative / name, kind, missing)
-
-    def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
-        failure = Failure(path.as_posix(), message)
-        self.collect(_TaskOutcome(pictures * len(self.job.variants), failures=(failure,)))
+                yield _Task(relative / name, kind, tuple(missing))
 
     def present(self, folder: Path) -> set[str]:
         """The names in an output folder; drafts of killed runs are deleted on the way."""
@@ -181,40 +167,33 @@ class _TreeRun:
     # In the worker threads.
 
     def make(self, task: _Task) -> _TaskOutcome:
-        """Decode a picture and make its outputs; a failure with it is part of the outcome."""
-        with self.large if self.job.images.size(task.picture) > _LARGE else nullcontext():
-            return self.make_all(task)
-
-    def make_all(self, task: _Task) -> _TaskOutcome:
-        path = task.picture.as_posix()
-        try:
-            image = self.job.images.read(task.picture)
-        except (BeaufortError, OSError) as error:
-            return _TaskOutcome(len(task.outputs), failures=(Failure(path, _reason(error)),))
-        if min(image.size) < MIN_SIDE:
-            size = f"{image.height} × {image.width}"
-            message = (
-                f"the picture has {size} pixels; both sides must be at least {MIN_SIDE}: enlarge it first"
-            )
-            return _TaskOutcome(len(task.outputs), failures=(Failure(path, message),))
-        done = 0
-        failed: dict[str, list[Variant]] = {}
-        for variant, target in task.outputs:
+        """Decode an image and make its outputs; a failure with it is part of the outcome."""
+        with self.large if self.job.images.size(task.image) > _LARGE else nullcontext():
+            path, count, done = task.image.as_posix(), len(task.outputs), 0
             try:
-                done += self.make_one(image, task, variant, target)
-            except (BeaufortError, OSError, MemoryError) as error:
-                failed.setdefault(_reason(error), []).append(variant)
-        failures = tuple(
-            Failure(path, f"{_listed(variants)}: {reason}") for reason, variants in failed.items()
-        )
-        return _TaskOutcome(len(task.outputs), done, failures=failures)
+                image = self.job.images.read(task.image)
+                if min(image.size) < MIN_SIDE:
+                    raise ImageFileError(
+                        f"the picture has {image.height} × {image.width} pixels; both sides must be at least "
+                        f"{MIN_SIDE}: enlarge it first"
+                    )
+            except (BeaufortError, OSError) as error:
+                return _TaskOutcome(count, failures=[Failure(path, _reason(error))])
+            failed: dict[str, list[Variant]] = {}
+            for variant, target in task.outputs:
+                try:
+                    done += self.make_one(image, task, variant, target)
+                except (BeaufortError, OSError, MemoryError) as error:
+                    failed.setdefault(_reason(error), []).append(variant)
+            failures = [Failure(path, f"{_listed(some)}: {reason}") for reason, some in failed.items()]
+            return _TaskOutcome(count, done, failures)
 
     def make_one(self, image: Image.Image, task: _Task, variant: Variant, target: Path) -> bool:
-        """Write one output; False if the job is stopping, or the corruption's assets are not to be had."""
+        """Write one output; False if the job is stopping, or files of the corruption are missing."""
         if self.stop.is_set() or variant.name in self.unavailable:
             return False
         try:
-            identity = self.job.images.identity(task.picture)
+            identity = self.job.images.identity(task.image)
             content = self.job.content(image, variant, identity, task.kind)
         except AssetError as error:
             self.unavailable[variant.name] = str(error)
@@ -222,8 +201,7 @@ class _TreeRun:
         try:
             write_bytes(target, content)
         except OSError as error:
-            reason = stop_reason(target, error)
-            if reason is None:
+            if not (reason := stop_reason(target, error)):
                 raise
             self.stopped = reason
             self.stop.set()
@@ -232,9 +210,9 @@ class _TreeRun:
 
 
 def _by_corruption(task: _Task) -> Iterator[_Task]:
-    """A task for each corruption, so that one picture can keep several threads busy."""
+    """A task for each corruption, so that one image can keep several threads busy."""
     for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
-        yield _Task(task.picture, task.kind, tuple(outputs))
+        yield task._replace(outputs=tuple(outputs))
 
 
 def _listed(variants: Sequence[Variant]) -> str:
@@ -245,11 +223,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, BeaufortError):
         return str(error)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
-    """Make what is missing of a tree."""
-    return _TreeRun(job, jobs, progress).outcome()
 
 
 T = TypeVar("T")
