@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import NamedTuple
 
 from beaufort._core.errors import UnknownNameError
 from beaufort._core.registry import Registry, unknown
+from beaufort.data.labels.known_classes import data_rows
 from beaufort.data.labels.matching import Grouping
 
 
@@ -48,50 +48,19 @@ class LabelMap:
 
 @cache
 def _rows(name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    text = (files("beaufort.data.labels") / "data" / "maps" / f"{name}.txt").read_text(encoding="utf-8")
-    lines = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
-    return tuple((line[0], tuple(map(int, line[1].split()))) for line in lines)
+    return tuple((line[0], tuple(map(int, line[1].split()))) for line in data_rows(f"maps/{name}.txt"))
 
 
 label_maps: Registry[LabelMap] = Registry("label map")
 """Every map by its name."""
 
 for _name in (
-    "imagenet-a",
-    "imagenet-d",
-    "imagenet-r",
-    "objectnet",
-    "objectnet-125",
-    "one-eighth",
-    "vid-robust",
-    "ytbb-robust",
+    *("imagenet-a", "imagenet-d", "imagenet-r", "objectnet", "objectnet-125"),
+    *("one-eighth", "vid-robust", "ytbb-robust"),
 ):
     label_maps.register(_name, LabelMap(_name))
 
-
-COARSE, IMAGENET_25 = "cifar-100-coarse", "imagenet-25"
-_CIFAR = """
-aquatic_mammals: seal beaver whale dolphin otter
-fish: shark flatfish ray trout aquarium_fish
-flowers: tulip rose sunflower orchid poppy
-food_containers: can plate bottle bowl cup
-fruit_and_vegetables: mushroom apple orange pear sweet_pepper
-household_electrical_devices: lamp keyboard clock television telephone
-household_furniture: chair couch wardrobe table bed
-insects: butterfly cockroach bee beetle caterpillar
-large_carnivores: lion wolf leopard bear tiger
-large_man-made_outdoor_things: house castle skyscraper bridge road
-large_natural_outdoor_scenes: mountain forest sea cloud plain
-large_omnivores_and_herbivores: camel chimpanzee cattle elephant kangaroo
-medium_mammals: skunk porcupine raccoon possum fox
-non-insect_invertebrates: snail crab lobster worm spider
-people: boy baby girl man woman
-reptiles: dinosaur turtle crocodile snake lizard
-small_mammals: rabbit mouse shrew hamster squirrel
-trees: palm_tree oak_tree maple_tree pine_tree willow_tree
-vehicles_1: bicycle pickup_truck train bus motorcycle
-vehicles_2: streetcar rocket lawn_mower tractor tank
-"""
+_COARSE, _IMAGENET_25 = "cifar-100-coarse", "imagenet-25"
 
 
 class Superclass(NamedTuple):
@@ -113,15 +82,11 @@ def superclasses(name: str) -> tuple[Superclass, ...]:
     >>> [sum(map(len, each)) for each in zip(*[one[1:] for one in superclasses("imagenet-25")])]
     [542, 5017]
     """
-    if name == COARSE:
-        rows = (line.partition(": ") for line in _CIFAR.split("\n") if line)
-        return tuple(Superclass(broad, tuple(members.split()), ()) for broad, _, members in rows)
-    if name != IMAGENET_25:
-        raise UnknownNameError(unknown("list of broad classes", name, {COARSE: (), IMAGENET_25: ()}))
-    text = (files("beaufort.data.labels") / "data" / "broad" / f"{name}.txt").read_text(encoding="utf-8")
-    lines = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
-    return tuple(Superclass(line[0], *(_wnids(numbers) for numbers in line[1:])) for line in lines)
-
-
-def _wnids(numbers: str) -> tuple[str, ...]:
-    return tuple(f"n{number}" for number in numbers.split())
+    if name not in (_COARSE, _IMAGENET_25):
+        raise UnknownNameError(unknown("list of broad classes", name, {_COARSE: (), _IMAGENET_25: ()}))
+    start = "n" if name == _IMAGENET_25 else ""  # of WordNet ids
+    found = []
+    for broad, *lists in data_rows(f"broad/{name}.txt"):
+        members, others = ([f"{start}{one}" for one in some.split()] for some in (*lists, "")[:2])
+        found.append(Superclass(broad, tuple(members), tuple(others)))
+    return tuple(found)

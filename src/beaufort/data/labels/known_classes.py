@@ -11,48 +11,22 @@ from beaufort._core.registry import Registry
 
 IMAGENET = "imagenet-1k"
 
-_CIFAR100 = """
-apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
-castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin
-elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard
-lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear
-pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal
-shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
-telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
-"""
-
-_ICONS = """
-airplane arrow_directions ball biking bird blade boat books building bunny_ears cartwheeling clock cloud disk
-drinks emotion_face envelope family fast_train feline flag flower footwear golfing hand hat heart
-holding_hands japanese_ideograph kiss lock mailbox marine_animals medal money monkey moon mountain numbers
-phone prohibit_sign star surfing tree umbrella vehicle water_polo worker wrestling writing_utensil
-"""
-
-_COARSE = """
-aquatic_mammals fish flowers food_containers fruit_and_vegetables household_electrical_devices
-household_furniture insects large_carnivores large_man-made_outdoor_things large_natural_outdoor_scenes
-large_omnivores_and_herbivores medium_mammals non-insect_invertebrates people reptiles small_mammals trees
-vehicles_1 vehicles_2
-"""
-
-_BROAD = """
-amphibian appliance aquatic_mammal bird bear beverage big_cat building cat clothing dog electronic_equipment
-fish footwear fruit fungus geological_formation hoofed_animal insect musical_instrument primate reptile
-utensil vegetable vehicle
-"""
-
 class_lists: Registry[tuple[str, ...]] = Registry("label space with names")
-"""The class names of label spaces in the order of their labels; ImageNet's are in a file of the package."""
+"""The class names of label spaces in the order of their labels; ImageNet's are read when they are needed."""
 
-class_lists.register(
-    "cifar-10",
-    ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-)
-class_lists.register("mnist", tuple("0123456789"))
-class_lists.register("cifar-100", tuple(_CIFAR100.split()))
-class_lists.register("icons-50", tuple(_ICONS.split()))
-class_lists.register("cifar-100-coarse", tuple(_COARSE.split()))
-class_lists.register("imagenet-25", tuple(_BROAD.split()))
+
+def data_file(name: str) -> str:
+    """The text of a file of this package."""
+    return (files("beaufort.data.labels") / "data" / name).read_text(encoding="utf-8")
+
+
+def data_rows(name: str) -> list[list[str]]:
+    """The lines of a file of this package, split at tabs; those that begin with # are left out."""
+    return [line.split("\t") for line in data_file(name).splitlines() if not line.startswith("#")]
+
+
+for _space, _names in data_rows("class_names.txt"):
+    class_lists.register(_space, tuple(_names.split(" ")))
 class_lists.register(IMAGENET, ())
 
 _WNID = re.compile(r"n\d{8}")
@@ -67,8 +41,7 @@ _DIGITS = {word: str(digit) for digit, word in enumerate(_WORDS)}
 
 @cache
 def _imagenet() -> tuple[tuple[str, str], ...]:
-    text = (files("beaufort.data.labels") / "data" / f"{IMAGENET}.txt").read_text(encoding="utf-8")
-    pairs = (line.partition(" ") for line in text.splitlines())
+    pairs = (line.partition(" ") for line in data_file(f"{IMAGENET}.txt").splitlines())
     return tuple((wnid, name) for wnid, _, name in pairs)
 
 
@@ -97,8 +70,7 @@ def devkit_ids() -> tuple[str, ...]:
     >>> devkit_ids()[490 - 1]  # its first validation picture has the number 490, a sea snake
     'n01751748'
     """
-    text = (files("beaufort.data.labels") / "data" / f"{IMAGENET}-devkit.txt").read_text(encoding="utf-8")
-    return tuple(text.split())
+    return tuple(data_file(f"{IMAGENET}-devkit.txt").split())
 
 
 @cache
