@@ -18,11 +18,7 @@ COMMANDS: dict[str, str] = {
 """Commands that moved, by the first words of the command line: {"query": "store query"}."""
 
 OPTIONS: dict[str, str] = {
-    "--first": "--config first=",
     "--front": "--filter",
-    "--keep-logits": "--config=keep_logits=true",
-    "--prepare": "--config prepare=",
-    "--processes": "--engine processes:",
     "--truths": "--label-sets",
     "check --images": "--data",
     "check --threads": "--set threads=",
@@ -44,8 +40,12 @@ OPTIONS: dict[str, str] = {
     "review create --min-checks": "--set min_checks=",
     "review create --min-right": "--set min_right=",
     "review create --votes": "--set votes=",
+    "run --first": "--config first=",
     "run --jobs": "--engine local:",
-    "run --strict": "--config=strict=true",
+    "run --keep-logits": "--config keep_logits=true",
+    "run --prepare": "--config prepare=",
+    "run --processes": "--engine processes:",
+    "run --strict": "--config strict=true",
     "testbed --scale": "--axis",
     "testbed --seed": "--bootstrap-seed",
     "testbed rho --model": "--select",
@@ -54,8 +54,8 @@ OPTIONS: dict[str, str] = {
 }
 """Options with a new name, in every command: {"--front": "--filter"}.
 
-A key may name the command, as "run --front"; such keys go before the others. An empty value drops a flag, and
-"--set size=" stands for "--set size=VALUE".
+A key may name the command, as "run --front"; such keys go before the others. An empty value drops a flag.
+"--set size=" and "--engine local:" stand for an option whose value starts like this.
 """
 
 CODE: dict[str, str] = {
@@ -75,13 +75,19 @@ CODE: dict[str, str] = {
     "beaufort.rng import Random": "beaufort.corruptions import Random",
     "beaufort.rng import id_words": "beaufort.corruptions.rng import id_words",
     "beaufort.shifts import": "beaufort.suites.shifts import",
-    "beaufort.store import score_logits, score_tensor, unpack": (
-        "beaufort.models.scoring import score_logits, score_tensor"
-    ),
     "beaufort.stats import": "beaufort.metrics.stats import",
     "beaufort.testbed.place import": "beaufort.testbed import",
     "beaufort.testbed.scores import": "beaufort.testbed import",
     "beaufort.transforms import": "beaufort.corruptions import",
+    "beaufort.store import score_logits, score_tensor, unpack": (
+        "beaufort.models.scoring import score_logits, score_tensor"
+    ),
+    "from beaufort import evaluate": (
+        "from beaufort import evaluate\nfrom beaufort.evaluation import RunOptions"
+    ),
+    "data, precision=20)": "data, options=RunOptions(precision=20))",
+    "jobs=2, batch_size=7)": 'engine="local:2", options=RunOptions(batch_size=7))',
+    "keep_logits=True)": "options=RunOptions(keep_logits=True))",
     "answer_pixels": "predict_pixels",
     "broad_classes": "superclasses",
     "front_kinds": "filter_kinds",
@@ -96,13 +102,6 @@ CODE: dict[str, str] = {
     'place(load_grid("timm"), [Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)])': (
         'place([Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)], "timm")'
     ),
-    "data, precision=20)": (
-        'data, options=__import__("beaufort.evaluation").evaluation.RunOptions(precision=20))'
-    ),
-    "jobs=2, batch_size=7)": (
-        'engine="local:2", options=__import__("beaufort.evaluation").evaluation.RunOptions(batch_size=7))'
-    ),
-    "keep_logits=True)": 'options=__import__("beaufort.evaluation").evaluation.RunOptions(keep_logits=True))',
     'level, "patch"': '"patch", level',
 }
 """Replacements in code, longest first: {"beaufort.fronts import": "beaufort.models.filters import"}."""
@@ -121,7 +120,8 @@ def command(line: str) -> str:
     """Return a command line in today's spelling."""
     words = shlex.split(line)
     own = {old: new for old, new in OPTIONS.items() if " " in old}
-    first = [word for word in words[:2] if not word.startswith("-")]
+    start = 2 if words[0] == "--import" else 0
+    first = [word for word in words[start : start + 2] if not word.startswith("-")]
     options = {old: new for old, new in OPTIONS.items() if " " not in old}
     for old, new in own.items():
         *named, option = old.split()
@@ -130,10 +130,13 @@ def command(line: str) -> str:
     made: list[str] = []
     prefix = ""
     for word in words:
-        option, _, next_prefix = options[word].partition(" ") if word in options else (word, "", "")
-        if option:
-            made.append(prefix + option)
-        prefix = next_prefix
+        if word not in options:
+            made.append(prefix + word)
+            prefix = ""
+            continue
+        option, _, value = options[word].partition(" ")
+        prefix = value if value.endswith(("=", ":")) else ""
+        made += [text for text in (option, value) if text and text != prefix]
     text = shlex.join(made)
     for old, new in sorted(COMMANDS.items(), key=lambda pair: -len(pair[0])):
         if text == old or text.startswith(f"{old} "):

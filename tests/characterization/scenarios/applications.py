@@ -551,6 +551,7 @@ Path("list.csv").write_text("\\n".join([f"{head},file", *(f"{row},photos/ant/{i 
             command(
                 "run",
                 "run --model python:our_models:toy --suite mine.yaml --data toys --engine ray --workers 1 --store kept --json",
+                "run --model python:our_models:toy --suite mine.yaml --data toys --engine ray:workers=1 --store kept --json",
                 ignore="*",
             ),
             command("ls", "store ls kept --json"),

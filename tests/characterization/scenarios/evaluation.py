@@ -205,7 +205,11 @@ GROUPS = [
             command("ten classes listed", "store ls ten --json"),
             command("ten classes report", "report ten --format json", stdout="json"),
             command("device", f"{TOY} --device cpu --strict --store device --json --first 8"),
-            command("workers without ray", f"{TOY} --workers 2 --store none2 --json"),
+            command(
+                "workers without ray",
+                f"{TOY} --workers 2 --store none2 --json",
+                f"{TOY} --engine local:workers=2 --store none2 --json",
+            ),
             command("imports", f"--import our_models {TOY} --store imports --first 4 --json"),
             command("unknown corruption", "run --model python:our_models:toy --data toys --corruption fogg"),
             command("no suite", "run --model python:our_models:toy --data toys"),
