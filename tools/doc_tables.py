@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import command_options
 import numpy as np
 from golden_data import Count, from_pack, read_gate
 from numpy.typing import NDArray
@@ -100,8 +101,16 @@ def digits() -> NDArray[np.uint8]:
     return next(entry.images for entry in from_pack() if entry.scale == "mnist")
 
 
-TABLES: dict[str, Callable[[], Iterator[str]]] = {"fidelity": fidelity, "severities": severities}
-PLACES = {"fidelity": DOCS / "fidelity.md", "severities": DOCS / "corruptions.md"}
+TABLES: dict[str, Callable[[], Iterator[str]]] = {
+    "fidelity": fidelity,
+    "severities": severities,
+    "options": command_options.table,
+}
+PLACES = {
+    "fidelity": DOCS / "fidelity.md",
+    "severities": DOCS / "corruptions.md",
+    "options": DOCS / "command-line.md",
+}
 
 
 def placed(name: str) -> re.Match[str]:

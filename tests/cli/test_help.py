@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import command_options
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -44,6 +45,12 @@ def test_output_has_one_short_name(path: tuple[str, ...]) -> None:
         command = command.get_command(typer.Context(command), word)
     for option in command.params:
         assert ("--output" in option.opts) == ("-o" in option.opts)
+
+
+def test_an_option_name_has_one_type_and_one_meaning() -> None:
+    every = command_options.uses()
+    for name in {use.name for use in every}:
+        assert len({(use.type, use.help) for use in every if use.name == name}) == 1, name
 
 
 def test_types() -> None:
