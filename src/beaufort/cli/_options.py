@@ -22,7 +22,7 @@ StoredSeed = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", help="Number of threads or processes; results do not depend on it."),
+    typer.Option("--jobs", min=1, help="Number of parallel workers; results do not depend on it."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a machine-readable summary as JSON.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output file or directory.")]
@@ -69,7 +69,11 @@ Limit = Annotated[
 ]
 First = Annotated[int | None, typer.Option("--first", min=1, help="Use only the first N images.")]
 Side = Annotated[
-    int | None, typer.Option("--side", min=1, help="Resize images to squares of N pixels in color.")
+    int | None, typer.Option("--side", min=1, help="Resize images to RGB squares of this many pixels.")
+]
+Subset = Annotated[
+    str | None,
+    typer.Option("--subset", help="Subset of corruptions (all, weather, mnist-c, …), or one corruption."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be done, without doing it.")]
 Baseline = Annotated[
@@ -282,6 +286,23 @@ def seed_models(texts: list[str] | None) -> dict[str, list[str]]:
             raise OptionError(f"seeds must name each recipe once, got {name.strip()!r} again")
         found[name.strip()] = comma_list(models)
     return found
+
+
+Corruptions = Annotated[
+    str | None,
+    typer.Option(
+        "--corruption",
+        help="Corruptions, subsets and chains such as fog@2+jpeg_compression@3, separated by commas; "
+        "`beaufort ls corruptions` lists them.",
+        autocompletion=complete_corruptions,
+    ),
+]
+Severities = Annotated[
+    str | None,
+    typer.Option(
+        "--severity", help="Severities such as 3, 1-5, 1,3,5 or 2.5; 1-5 by default. Chains have their own."
+    ),
+]
 
 
 Truths = LabelSets

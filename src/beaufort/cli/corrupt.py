@@ -10,7 +10,7 @@ import typer
 from beaufort._core.text import comma_list
 from beaufort._core.validation import validate_choice
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Format, Jobs, Json, Seed, complete_corruptions, severities_for
+from beaufort.cli._options import Corruptions, Format, Jobs, Json, Seed, Severities, severities_for
 
 
 def corrupt(
@@ -19,20 +19,8 @@ def corrupt(
     ],
     output: Annotated[Path, typer.Argument(help="A folder outside of the source; made if missing.")],
     *,
-    corruption: Annotated[
-        str,
-        typer.Option(
-            help="Names, subsets and chains as fog@2+jpeg_compression@3, with commas; "
-            "`beaufort ls corruptions` lists them.",
-            autocompletion=complete_corruptions,
-        ),
-    ] = "common",
-    severity: Annotated[
-        str | None,
-        typer.Option(
-            help="3, or 1-5, or 1,3,5, or 2.5; 1-5 if not given. Chains have severities of their own."
-        ),
-    ] = None,
+    corruption: Corruptions = "common",
+    severity: Severities = None,
     seed: Seed = 0,
     scale: Annotated[
         str,
@@ -65,7 +53,7 @@ def corrupt(
     """
     from beaufort.data.writers import corrupt_tree
 
-    names = comma_list(corruption)
+    names = comma_list(corruption or "common")
     with progress_bar("corrupt") as progress:
         report = corrupt_tree(
             source,

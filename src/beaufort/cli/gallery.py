@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Json, Output, Seed
+from beaufort.cli._options import Json, Output, Seed, Subset
 
 
 def gallery(
@@ -16,9 +16,7 @@ def gallery(
         Path | None, typer.Argument(help="The picture to corrupt; a painted one if not given.")
     ] = None,
     output: Output = Path("gallery"),
-    subset: Annotated[
-        str, typer.Option(help="all, common, weather, mnist-c and so on, or one corruption.")
-    ] = "all",
+    subset: Subset = "all",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -31,5 +29,5 @@ def gallery(
     from beaufort.report.gallery import make_gallery
 
     with progress_bar("gallery") as progress:
-        report = make_gallery(output, image, subset=subset, seed=seed, progress=progress)
+        report = make_gallery(output, image, subset=subset or "all", seed=seed, progress=progress)
     finish(report, output, as_json=as_json)

@@ -13,7 +13,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
 from beaufort.cli._console import table
-from beaufort.cli._options import Json
+from beaufort.cli._options import Json, Subset
 from beaufort.cli.data import list_files
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names, is_chain
 
@@ -35,10 +35,7 @@ class Listing(StrEnum):
 def ls(
     kind: Annotated[Listing, typer.Argument(help="What to list.")],
     *,
-    subset: Annotated[
-        str | None,
-        typer.Option(help=f"Subset of corruptions, or one corruption: {', '.join(SUBSETS)}."),
-    ] = None,
+    subset: Subset = None,
     as_json: Json = False,
 ) -> None:
     """List corruptions, suites, datasets, models, image filters, or the files of the catalog.

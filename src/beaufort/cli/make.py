@@ -10,7 +10,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import First, Jobs, Json, Seed
+from beaufort.cli._options import Corruptions, First, Jobs, Json, Seed
 
 
 def make(
@@ -28,10 +28,7 @@ def make(
         Path | None, typer.Argument(help="A folder outside of the source; made if missing.")
     ] = None,
     *,
-    corruption: Annotated[
-        str | None,
-        typer.Option(help="Make these only: names and subsets, or names of sequences, with commas."),
-    ] = None,
+    corruption: Corruptions = None,
     extra: Annotated[
         bool, typer.Option("--extra", help="All: 31 for mnist-c, sequences of the validation set for *-p.")
     ] = False,
