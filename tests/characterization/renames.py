@@ -29,6 +29,7 @@ OPTIONS: dict[str, str] = {
     "mine ask --token": "--set token=",
     "mine generate --size": "--set size=",
     "mine generate --surfaces": "--set surfaces=",
+    "mine select --rule": "--failures",
     "place --scale": "--axis",
     "place --seed": "--bootstrap-seed",
     "power --clean": "--clean-accuracy",

@@ -99,9 +99,7 @@ def test_what_cannot_be_judged_ends_with_two(
     missing = str(tmp_path / "nothing")
     assert "no predictions" in invoke("gate", "--store", missing, "--min-clean", "1", code=2)
     assert "no predictions" in invoke("gate", "--store", new, "--reference", "memory://nothing-here", code=2)
-    assert "no.csv" in invoke(
-        "gate", "--store", new, "--min-clean", "1", "--cluster-by", "no.csv:x", code=2
-    )
+    assert "no.csv" in invoke("gate", "--store", new, "--min-clean", "1", "--cluster-by", "no.csv:x", code=2)
     unwritable = str(tmp_path / "no" / "folder" / "\0")
     invoke("gate", "--store", new, "--min-clean", "1", "--junit", unwritable, code=2)
 

@@ -208,7 +208,7 @@ def test_surrogates_are_asked_for_before_anything_else(images: Path, tmp_path: P
     world = "python:tests.mining.world"
     for words, told in (
         (["--surrogates", ""], "at least one surrogate"),
-        (["--surrogates", f"{world}:nobody", "--rule", "2-of-3"], "rule must be all, or K-of-1"),
+        (["--surrogates", f"{world}:nobody", "--failures", "2-of-3"], "rule must be all, or K-of-1"),
         (["--surrogates", f"{world}:bold", "--controls", "1000"], "controls must be at most"),
     ):
         found = CliRunner().invoke(
@@ -329,7 +329,7 @@ def test_the_command(images: Path, tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "index.html", "models.csv", "nuisances.csv", "selection.csv", "surrogates.csv", "transfer.csv",
     }  # fmt: skip
-    assert run(app, [*command, *more, "--rule", "3-of-2"]).exit_code == 2
+    assert run(app, [*command, *more, "--failures", "3-of-2"]).exit_code == 2
     assert run(app, [*command, *more, "--labels", "nowhere.json"]).exit_code == 2
 
 

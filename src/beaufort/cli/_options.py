@@ -56,10 +56,12 @@ _DATA_HELP = (
 )
 Data = Annotated[str | None, typer.Option("--data", help=_DATA_HELP)]
 SeveralData = Annotated[list[str] | None, typer.Option("--data", help=_DATA_HELP)]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", help="Model to use (repeatable); `beaufort ls models` lists kinds."),
-]
+RequiredData = Annotated[list[str], typer.Option("--data", help=_DATA_HELP)]
+_MODEL_HELP = "Model to use (repeatable where several make sense); `beaufort ls models` lists the kinds."
+RequiredModel = Annotated[str, typer.Option("--model", help=_MODEL_HELP)]
+Model = Annotated[str | None, typer.Option("--model", help=_MODEL_HELP)]
+Models = Annotated[list[str] | None, typer.Option("--model", help=_MODEL_HELP)]
+RequiredModels = Annotated[list[str], typer.Option("--model", help=_MODEL_HELP)]
 ModelOptions = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an option (repeatable).")
 ]
@@ -151,6 +153,7 @@ TrainingRuns = Annotated[
     ),
 ]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Number of training runs, one per seed.")]
+Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Number of bootstrap resamples.")]
 Only = Annotated[
     str | None, typer.Option("--only", help="Restrict the command to these values, separated by commas.")
 ]

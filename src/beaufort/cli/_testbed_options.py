@@ -45,7 +45,6 @@ KneeAt = Annotated[
     typer.Option("--knee", help="Split of the fit: auto (where a model filtered the images), none, or a %."),
 ]
 Level = Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")]
-Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Resamples of the bootstrap.")]
 BootstrapSeed = Annotated[
     int, typer.Option("--bootstrap-seed", min=0, max=2**32 - 1, help="Seed of the bootstrap.")
 ]

@@ -17,6 +17,7 @@ from beaufort.cli._options import (
     Labels,
     ModelOptions,
     Output,
+    RequiredModel,
     Seed,
     Store,
     Title,
@@ -114,8 +115,8 @@ def select(
     others: Annotated[
         str, typer.Option(help="Models that do not choose, to see how hard the images are for them.")
     ] = "",
-    rule: Annotated[
-        str, typer.Option(help="all surrogates must fail on an image, or K-of-N of them: 3-of-4.")
+    failures: Annotated[
+        str, typer.Option(help="How many surrogates must fail on an image: all, or K-of-N such as 3-of-4.")
     ] = "all",
     labels: Labels = None,
     convention: Convention = None,
@@ -141,7 +142,7 @@ def select(
             output,
             store,
             others=comma_list(others),
-            rule=rule,
+            rule=failures,
             labels=labels,
             convention=convention,
             controls=controls,
@@ -257,7 +258,7 @@ def ask(
     location: Set,
     output: Annotated[Path, typer.Argument(help="File of JSON lines for the answers.")],
     *,
-    model: Annotated[str, typer.Option(help="transformers:FOLDER-OR-NAME, or http://HOST/v1#MODEL.")],
+    model: RequiredModel,
     options: ModelOptions = None,
     favorites: Annotated[
         str, typer.Option(help="Model whose wrong favorites are the distractors, usually one of open_clip.")
@@ -276,8 +277,9 @@ def ask(
 
     `beaufort mine ask chairs/ llava.jsonl --model http://127.0.0.1:8000/v1#llava --favorites c.onnx`
 
-    Options of services: token (the name of the environment variable with the key), temperature, max_tokens,
-    timeout, retries; of transformers: device, dtype, max_tokens.
+    The model is `transformers:FOLDER-OR-NAME` or a service, `http://HOST/v1#MODEL`. Options of services:
+    token (the name of the environment variable with the key), temperature, max_tokens, timeout, retries; of
+    transformers: device, dtype, max_tokens.
     """
     from beaufort._core.validation import validate_choice
     from beaufort.mining import SCORINGS, ask_about_set, load_chat_model, score_choices

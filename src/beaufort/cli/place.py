@@ -15,6 +15,7 @@ from beaufort.cli._options import (
     Filter,
     Json,
     Limit,
+    Model,
     ModelOptions,
     OptionalStore,
     SeveralData,
@@ -37,9 +38,7 @@ _SUITES = {
 def place(
     scores: Annotated[Path | None, typer.Option(help=ScoresFile)] = None,
     store: OptionalStore = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model to use: a model of the store, or with --data the one to run.")
-    ] = None,
+    model: Model = None,
     data: SeveralData = None,
     suite: Suite = None,
     options: ModelOptions = None,

@@ -21,6 +21,7 @@ from beaufort.cli._options import (
     LabelSets,
     Models,
     OptionalOutput,
+    Resamples,
     Seed,
     StoredSeed,
     Suite,
@@ -73,9 +74,7 @@ def report(
     training_runs: TrainingRuns = None,
     stored_seed: StoredSeed = None,
     seed: Seed = 0,
-    resamples: Annotated[
-        int, typer.Option(min=100, help="Of the calibration error's bootstrap; other intervals need none.")
-    ] = 1000,
+    resamples: Resamples = 1000,
 ) -> None:
     """Write what a store says about its models: one page, or a table.
 

@@ -14,59 +14,44 @@ from beaufort.cli._evaluation import predictions_bar, show_run, tell_labels
 from beaufort.cli._options import (
     Classes,
     Convention,
+    Corruptions,
+    Device,
+    DryRun,
     Filter,
     Json,
     Labels,
     LabelSets,
+    Limit,
+    ModelOptions,
+    RequiredData,
+    RequiredModels,
     Seed,
-    complete_corruptions,
-    complete_suites,
+    Severities,
+    Store,
+    Suite,
     data_by_name,
     model_options,
     severities_for,
 )
 
 if TYPE_CHECKING:
+    from beaufort import suites
     from beaufort.evaluation import Plan, RunOptions
-    from beaufort.suites import Suite
 
 
 def run(
-    model: Annotated[list[str], typer.Option(help="Model as listed by `beaufort ls models` (repeatable).")],
-    data: Annotated[
-        list[str],
-        typer.Option(
-            help="Path, kind:path, or a name of `beaufort ls datasets`; NAME=PATH for each dataset of a "
-            "suite of several (repeatable)."
-        ),
-    ],
+    model: RequiredModels,
+    data: RequiredData,
     *,
-    suite: Annotated[
-        str | None,
-        typer.Option(help="Name of `beaufort ls suites`, or a YAML file.", autocompletion=complete_suites),
-    ] = None,
-    corruption: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of a suite: names with commas, as fog,snow; subsets as weather, all; chains as "
-            "fog@2+jpeg_compression@3.",
-            autocompletion=complete_corruptions,
-        ),
-    ] = None,
-    severity: Annotated[
-        str | None, typer.Option(help="With --corruption: 3, or 1-5, or 1,3,5, or 2.5. [default: 1-5]")
-    ] = None,
-    store: Annotated[str, typer.Option(help="Folder or URL of the result store.")] = "results",
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Model option as NAME=VALUE, as range=0..255 (repeatable)."),
-    ] = None,
+    suite: Suite = None,
+    corruption: Corruptions = None,
+    severity: Severities = None,
+    store: Store = "results",
+    options: ModelOptions = None,
     filters: Filter = None,
     classes: Classes = None,
-    device: Annotated[str | None, typer.Option(help="Where models run: auto, cpu, cuda or cuda:1.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Evaluate N images, spread over the classes.")
-    ] = None,
+    device: Device = None,
+    limit: Limit = None,
     precision: Annotated[
         float | None,
         typer.Option(help="Stop when every headline metric is known to ± N percentage points (95 %)."),
@@ -97,9 +82,7 @@ def run(
             "baseline, keep_logits, strict (repeatable).",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what there is to do, and about how long it takes.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate models under every condition of a suite, and store the predictions.
@@ -164,7 +147,7 @@ def run(
     show_run(done, store, given_data, as_json=as_json)
 
 
-def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | Suite:
+def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | suites.Suite:
     """The suite that is named, or one of some corruptions."""
     from beaufort.suites import suite_of_corruptions
 

@@ -11,7 +11,7 @@ import typer
 
 from beaufort._core.text import counted, printable
 from beaufort.cli._console import table
-from beaufort.cli._options import Json
+from beaufort.cli._options import DryRun, Json, Store, Unsafe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look after a store.", no_args_is_help=True, rich_markup_mode="markdown")
 
 Location = Annotated[str, typer.Argument(help="Folder or URL of the store.")]
-Unsafe = Annotated[
-    bool,
-    typer.Option("--unsafe", help="Let the SQL read and write any file, and load extensions: only your own."),
-]
 
 
 @app.command("ls")
@@ -86,7 +82,7 @@ def merge(store: Location, other: Annotated[str, typer.Argument(help="The store 
 @app.command()
 def gc(
     store: Location = "results",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell, change nothing.")] = False,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is set aside, now and earlier.")] = False,
 ) -> None:
     """Set damaged files and duplicates aside, put overlaps together, delete drafts of killed runs.
@@ -147,7 +143,7 @@ def export(
 
 def query(
     sql: Annotated[str, typer.Argument(help="A question; views are `cells`, `pieces` and `predictions`.")],
-    store: Annotated[str, typer.Option(help="Folder or URL of the store.")] = "results",
+    store: Store = "results",
     as_json: Json = False,
     unsafe: Unsafe = False,
 ) -> None:

@@ -13,7 +13,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.text import byte_size, counted, printable
 from beaufort._core.validation import validate_choice
 from beaufort.cli._console import table
-from beaufort.cli._options import Json, OptionalOutput, Output
+from beaufort.cli._options import Json, OptionalOutput, Output, Resamples
 from beaufort.cli._testbed_options import (
     Axis,
     BootstrapSeed,
@@ -23,7 +23,6 @@ from beaufort.cli._testbed_options import (
     Images,
     KneeAt,
     Level,
-    Resamples,
     ScoresFile,
     Select,
     Shift,
