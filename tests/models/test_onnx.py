@@ -12,9 +12,11 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from beaufort import models
 from beaufort._core.errors import BeaufortError, MissingExtraError, OptionError
 from beaufort.data import load_dataset, prepare
 from beaufort.models import ModelError, ModelFileError, load_model
+from beaufort.models.onnx import names_in
 from beaufort.suites import get_suite
 from tests.models.models_nets import onnx_linear
 
@@ -173,3 +175,36 @@ def test_metadata_that_name_another_size_are_refused(tmp_path: Path) -> None:
         onnx.save(model, tmp_path / "said.onnx")
         with pytest.raises(ModelError, match="resized to its input size"):
             load_model(str(tmp_path / "said.onnx"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{0: 'cat', 1: 'dog'}",
+        '{"0": "cat", "1": "dog"}',
+        '["cat", "dog"]',
+        "('cat', 'dog')",
+        "cat, dog",
+        "cat\ndog",
+    ],
+)
+def test_names_in_the_forms_of_exporters(text: str) -> None:
+    assert names_in({"names": text}, 2) == ("cat", "dog")
+    assert names_in({"other": text}, 2) is None
+    assert names_in({"classes": text}, 3) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "[1, 2]", "{1: 'cat', 2: 'dog'}", "{'a': 'cat'}", "[[]]", "(" * 5000]
+)
+def test_what_is_no_list_of_names(text: str) -> None:
+    assert names_in({"names": text}, 2) is None
+
+
+def test_a_file_tells_its_classes(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(str(Path(models.__file__).parent / "data" / "digits.onnx"))
+    entry = model.metadata_props.add()
+    entry.key, entry.value = "names", str(dict(enumerate("abcdefghij")))
+    onnx.save(model, str(tmp_path / "letters.onnx"))
+    assert load_model(str(tmp_path / "letters.onnx")).spec.class_names == tuple("abcdefghij")

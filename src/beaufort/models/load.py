@@ -73,62 +73,56 @@ adapters: Registry[Adapter] = Registry("kind of model", group="beaufort.model_ki
 models: Registry[str] = Registry("model")
 """Models by a name of their own: `models.register("house-net", "python:house.nets:resnet")`."""
 
-for _kind, _needs, _extra, _example, _summary in (
-    ("onnx", ["onnxruntime"], "", "onnx:resnet50.onnx", "an ONNX file, run by ONNX Runtime"),
-    (
-        "python",
-        [],
-        "",
-        "python:package.module:factory",
-        "a function of yours that makes a model, a torch module or a callable",
-    ),
-    (
-        "torch",
-        ["torch"],
-        "torch",
-        "torch:model.pt2",
-        "an exported program, or a state dict with arch=python:package.module:factory",
-    ),
-    (
-        "timm",
-        ["torch", "torchvision", "timm"],
-        "timm",
-        "timm:resnet50.a1_in1k",
-        "a model of timm, with its own preprocessing",
-    ),
-    (
-        "torchvision",
-        ["torch", "torchvision"],
-        "torchvision",
-        "torchvision:resnet50.IMAGENET1K_V2",
-        "a model of torchvision, with the preprocessing of its weights",
-    ),
-    (
-        "transformers",
-        ["torch", "torchvision", "transformers"],
-        "transformers",
-        "transformers:microsoft/resnet-50",
-        "an image classifier of transformers, by folder or name",
-    ),
-    (
-        "open_clip",
-        ["torch", "torchvision", "open_clip"],
-        "open_clip",
-        "open_clip:ViT-B-32/laion2b_s34b_b79k",
-        "zero-shot classification by CLIP, from class names and templates",
-    ),
-    ("http", [], "", "https://host/classify", "a service that answers images with logits"),
-    (
-        "demo",
-        ["onnxruntime"],
-        "",
-        "demo:digits",
-        "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
-    ),
-):
-    adapters.register(
-        _kind, Adapter(_kind, f"beaufort.models.{_kind}:load", tuple(_needs), _extra, _example, _summary)
-    )
+
+def _register(kind: str, example: str, summary: str, *needs: str) -> None:
+    """Register a kind of this package; its module, and the extra that brings torch, are called like it."""
+    extra = kind if "torch" in needs else ""
+    adapters.register(kind, Adapter(kind, f"beaufort.models.{kind}:load", needs, extra, example, summary))
+
+
+_register("onnx", "onnx:resnet50.onnx", "an ONNX file, run by ONNX Runtime", "onnxruntime")
+_register(
+    "python",
+    "python:package.module:factory",
+    "a function of yours that makes a model, a torch module or a callable",
+)
+_register(
+    "torch",
+    "torch:model.pt2",
+    "an exported program, or a state dict with arch=python:package.module:factory",
+    "torch",
+)
+_register(
+    "timm",
+    "timm:resnet50.a1_in1k",
+    "a model of timm, with its own preprocessing",
+    *("torch", "torchvision", "timm"),
+)
+_register(
+    "torchvision",
+    "torchvision:resnet50.IMAGENET1K_V2",
+    "a model of torchvision, with the preprocessing of its weights",
+    *("torch", "torchvision"),
+)
+_register(
+    "transformers",
+    "transformers:microsoft/resnet-50",
+    "an image classifier of transformers, by folder or name",
+    *("torch", "torchvision", "transformers"),
+)
+_register(
+    "open_clip",
+    "open_clip:ViT-B-32/laion2b_s34b_b79k",
+    "zero-shot classification by CLIP, from class names and templates",
+    *("torch", "torchvision", "open_clip"),
+)
+_register("http", "https://host/classify", "a service that answers images with logits")
+_register(
+    "demo",
+    "demo:digits",
+    "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
+    "onnxruntime",
+)
 
 
 def load_model(
