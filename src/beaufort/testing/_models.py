@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort.data.labels import LabelSpace
+from beaufort.metrics import entropy
 from beaufort.models import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -449,13 +450,8 @@ def _by_information(declared: NDArray[Any], other: NDArray[Any]) -> float:
 def _information(logits: NDArray[Any]) -> float:
     from scipy.special import softmax
 
-    shares = softmax(logits.astype(np.float64), axis=1)
-    return _entropy(shares.mean(axis=0)) - float(np.mean([_entropy(row) for row in shares]))
-
-
-def _entropy(shares: NDArray[np.float64]) -> float:
-    positive = shares[shares > 0]
-    return float(-(positive * np.log(positive)).sum())
+    p = softmax(logits.astype(np.float64), axis=1)
+    return entropy(p.mean(axis=0, keepdims=True)) - entropy(p)
 
 
 def _distance(a: Any, b: Any) -> float:

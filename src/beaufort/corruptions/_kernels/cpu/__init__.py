@@ -1,1 +1,1 @@
-"""Operations on NumPy arrays, compiled by Numba."""
+"""Operations on NumPy arrays, compiled by Numba; `Ops` says what they do."""

@@ -1,8 +1,4 @@
-"""Gaussian filters in torch.
-
-Sums are taken in the order of the CPU's kernels, and products are fused with sums where theirs are: on
-a plain area a hair below a whole level costs the level, so one rounding more or less would show.
-"""
+"""Gaussian filters in torch."""
 
 from __future__ import annotations
 

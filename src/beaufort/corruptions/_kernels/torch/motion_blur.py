@@ -1,8 +1,4 @@
-"""Motion along a line and about the middle, in torch.
-
-Sums are taken in the order of the CPU's kernels, and products are fused with sums where theirs are: on
-a plain area a hair below a whole level costs the level, so one rounding more or less would show.
-"""
+"""Motion along a line and about the middle, in torch."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _connect(labels, height, width, block: tl.constexpr):
 
 
 def connect(labels: Tensor) -> Tensor:
-    """As `_edges.connect`; a program an image, so that none waits for another's chains."""
+    """As `connect` in torch; a program an image, so that none waits for another's chains."""
     count, height, width = labels.shape
     joined = labels.clone()
     block = min(2048, triton.next_power_of_2(height * width))

@@ -1,7 +1,4 @@
-"""Brightness, contrast and saturation as Triton kernels.
-
-Products are fused with sums, by name, where the CPU's compiler fuses them.
-"""
+"""Brightness, contrast and saturation as Triton kernels."""
 
 from __future__ import annotations
 

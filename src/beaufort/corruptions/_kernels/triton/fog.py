@@ -1,7 +1,4 @@
-"""Fractals and haze as Triton kernels.
-
-Compiled without fused products but where `tl.fma` asks for them, so that roundings are those of the CPU.
-"""
+"""Fractals and haze as Triton kernels."""
 
 from __future__ import annotations
 
@@ -102,7 +99,7 @@ def _plasma(noise, amplitudes, maps, out, count, side, height, width, levels, bl
 
 
 def plasma(noise: Tensor, amplitudes: Tensor, side: int, height: int, width: int) -> Tensor:
-    """As `weather.plasma`, with the amplitude of each level."""
+    """As `Ops.plasma`, with the amplitude of each level."""
     count = len(noise)
     out = torch.empty((count, height, width), dtype=torch.float32, device=noise.device)
     half = side // 2

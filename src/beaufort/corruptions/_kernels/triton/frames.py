@@ -1,7 +1,4 @@
-"""Frames of a film as Triton kernels: a program works on a row of a frame, a pixel at a time.
-
-Compiled without fused products but where `tl.fma` asks for them, so that roundings are those of the CPU.
-"""
+"""Frames of a film as Triton kernels: a program works on a row of a frame, a pixel at a time."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ def _affine(
 
 
 def affine_frame(images: Tensor, numbers: Tensor, exact: bool, top: int, left: int, side: int) -> Tensor:
-    """As `_torch.affine_frame`; the numbers are the matrix, then the point, in double precision.
+    """As `Ops.affine_frame`; the numbers are the matrix, then the point, in double precision.
 
     The frame begins at a row and a column of the picture. Pixels are mixed in double precision if `exact`.
     """
@@ -76,7 +73,7 @@ def affine_frame(images: Tensor, numbers: Tensor, exact: bool, top: int, left: i
 def add_frame(
     total: Tensor, images: Tensor, numbers: Tensor, exact: bool, top: int, left: int, count: int
 ) -> Tensor:
-    """As `_torch.add_frame`; the numbers and where the frame begins as for `affine_frame`."""
+    """As `Ops.add_frame`; the numbers and where the frame begins as for `affine_frame`."""
     assert total.is_contiguous(), "the sum is changed in place"
     out = torch.empty(total.shape, dtype=torch.uint8, device=images.device)
     _launch_affine(images, numbers, total, out, top, left, count, exact=exact, add=True)
@@ -132,7 +129,7 @@ def _perspective(
 
 
 def perspective_frame(images: Tensor, matrix: Tensor, top: int, left: int, side: int) -> Tensor:
-    """As `_torch.perspective_frame`, of a picture from a row and a column on; the matrix is float64."""
+    """As `Ops.perspective_frame`, of a picture from a row and a column on; the matrix is float64."""
     count, height, width, channels = images.shape
     out = torch.empty((count, side, side, channels), dtype=torch.uint8, device=images.device)
     grid, shape = row_grid(count, side, side)

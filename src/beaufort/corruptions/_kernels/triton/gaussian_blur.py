@@ -165,7 +165,7 @@ def _product(
 
 
 def gaussian(images: Tensor, taps: NDArray[Any], *, horizontal: bool, nearest: bool) -> Tensor:
-    """As `blur.gaussian`, with single precision taps, in both directions."""
+    """As `Ops.gaussian`, with single precision taps, in both directions."""
     assert horizontal
     out = torch.empty_like(images)
     _separable(images, taps, "nearest", out, nearest=nearest)
@@ -173,7 +173,7 @@ def gaussian(images: Tensor, taps: NDArray[Any], *, horizontal: bool, nearest: b
 
 
 def smooth(fields: Tensor, taps: NDArray[Any], border: str) -> Tensor:
-    """As `blur.smooth`, by taps."""
+    """As `Ops.smooth`, by taps."""
     fields = fields.contiguous()
     out = torch.empty_like(fields)
     _separable(fields[..., None], taps, border, out)
@@ -200,7 +200,7 @@ def _separable(
 
 
 def gaussian_exact(images: Tensor, taps: NDArray[Any], *, horizontal: bool, nearest: bool) -> Tensor:
-    """As `blur.gaussian`, in double precision."""
+    """As `Ops.gaussian`, in double precision."""
     count, height, width, channels = images.shape
     levels, weights = (constant(table, images.device) for table in (np.arange(256) / 255.0, taps))
     out = torch.empty_like(images)

@@ -102,7 +102,7 @@ def _pairs(offsets: Tensor) -> tuple[Tensor, int]:
 
 
 def copy_sweeps(images: Tensor, offsets: Tensor, distance: int) -> Tensor:
-    """As `sweeps.copy_sweeps`."""
+    """As `Ops.copy_sweeps`."""
     count, height, width, channels = images.shape
     pairs, half = _pairs(offsets)
     out = torch.empty_like(images)
@@ -115,7 +115,7 @@ def copy_sweeps(images: Tensor, offsets: Tensor, distance: int) -> Tensor:
 
 
 def swap_sweeps(images: Tensor, gates: Tensor, offsets: Tensor, distance: int) -> Tensor:
-    """As `sweeps.swap_sweeps`."""
+    """As `Ops.swap_sweeps`."""
     count, height, width, channels = images.shape
     pairs, half = _pairs(offsets)
     out = torch.empty_like(images)

@@ -230,7 +230,7 @@ _BLOCKS = 32
 
 
 def jpeg(images: Tensor, steps: NDArray[np.int32]) -> Tensor:
-    """As `codec.jpeg`, with the steps of brightness and of color, `(2, 64)`."""
+    """As `Ops.jpeg`, with the steps of brightness and of color, `(2, 64)`."""
     count, height, width, channels = images.shape
     table = constant(
         np.stack([steps, -(-(1 << 32) // (8 * steps.astype(np.int64)))]).astype(np.int32), images.device

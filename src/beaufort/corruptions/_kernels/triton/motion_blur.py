@@ -68,7 +68,7 @@ def _motion(images, weights, down, right, out, height, width, taps, CHANNELS: tl
 
 
 def motion(images: Tensor, weights: NDArray[np.float32], down: Tensor, right: Tensor) -> Tensor:
-    """As `blur.motion`, with the weight and the place of each tap."""
+    """As `Ops.motion`, with the weight and the place of each tap."""
     count, height, width, channels = images.shape
     out = torch.empty_like(images)
     grid, shape = row_grid(count, height, width)

@@ -1,7 +1,4 @@
-"""Philox and its fields as Triton kernels: a program fills a run of blocks of one image.
-
-Rounding is that of the CPU backend: products are fused with sums where its compiler fuses them, by name.
-"""
+"""Philox and its fields as Triton kernels: a program fills a run of blocks of one image."""
 
 from __future__ import annotations
 

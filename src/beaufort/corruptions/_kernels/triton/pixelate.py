@@ -51,7 +51,7 @@ def _show(
 
 
 def pixel_cells(images: Tensor, down: Tensor, rows: Tensor, across: Tensor, columns: Tensor) -> Tensor:
-    """As `geometry.pixel_cells`; for each axis the cells (first, count, weight) and each pixel's cell."""
+    """As `Ops.pixel_cells`; for each axis the cells (first, count, weight) and each pixel's cell."""
     count, height, width, channels = images.shape
     cells = torch.empty((count, len(down), len(across), channels), dtype=torch.uint8, device=images.device)
     block = min(256, triton.next_power_of_2(len(across) * channels))

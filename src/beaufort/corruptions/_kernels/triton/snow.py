@@ -1,7 +1,4 @@
-"""Flakes and snowfall as Triton kernels.
-
-Compiled without fused products but where `tl.fma` asks for them, so that roundings are those of the CPU.
-"""
+"""Flakes and snowfall as Triton kernels."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ def _flakes(normals, places, shares, out, height, width, block: tl.constexpr):
 
 
 def flakes(normals: Tensor, places: Tensor, shares: Tensor) -> Tensor:
-    """As `weather.flakes`; rows and columns, then their shares and mean, spread, threshold in double."""
+    """As `Ops.flakes`; rows and columns, then their shares and mean, spread, threshold in double."""
     count, height, width = normals.shape
     out = torch.empty((count, height, width, 1), dtype=torch.uint8, device=normals.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))
@@ -77,7 +74,7 @@ def _snowfall(
 
 
 def snowfall(images: Tensor, layers: Tensor, constants: Tensor, nearest: bool) -> Tensor:
-    """As `weather.snowfall`; mix, 1 - mix and the weights of red, green and blue in float32."""
+    """As `Ops.snowfall`; mix, 1 - mix and the weights of red, green and blue in float32."""
     count, height, width, channels = images.shape
     out = torch.empty_like(images)
     grid = (count, triton.cdiv(height * width * channels, _BLOCK))

@@ -159,7 +159,7 @@ def _run_down(layers, rows, shares, out, height, width, count, block: tl.constex
 
 
 def run_down(layers: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
-    """As `_torch.run_down`; how many rows above, int32, and how much of them, float64."""
+    """As `Ops.run_down`; how many rows above, int32, and how much of them, float64."""
     count, height, width = layers.shape
     out = torch.empty(layers.shape, dtype=torch.float64, device=layers.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))

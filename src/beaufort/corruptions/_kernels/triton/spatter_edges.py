@@ -114,7 +114,7 @@ def _nearest(aside, table, out, height, width, reach: tl.constexpr, block: tl.co
 
 
 def depths(labels: Tensor, table: Tensor) -> Tensor:
-    """As `_edges.depths`; `table` holds the distances by rows and columns."""
+    """As `depths` in torch; `table` holds the distances by rows and columns."""
     count, height, width = labels.shape
     reach = len(table) - 1
     aside = torch.empty_like(labels)

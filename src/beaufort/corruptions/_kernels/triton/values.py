@@ -1,7 +1,4 @@
-"""What many corruptions need: look-ups, mixtures, noise, textures, the way back to 8 bit, as Triton kernels.
-
-Products are fused with sums, by name, where the CPU's compiler fuses them.
-"""
+"""Look-ups, mixtures, noise, textures and the way back to 8 bit, as Triton kernels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Warps as Triton kernels: a program works on a run of pixels of one image.
-
-Compiled without fused products but where `tl.fma` asks for them, so that roundings are those of the CPU.
-"""
+"""Warps as Triton kernels: a program works on a run of pixels of one image."""
 
 from __future__ import annotations
 
@@ -95,7 +92,7 @@ def _affine(
 
 
 def affine(images: Tensor, maps: Tensor, border: str) -> Tensor:
-    """As `geometry.affine`; `maps` is float64 `(n, 2, 3)`."""
+    """As `Ops.affine`; `maps` is float64 `(n, 2, 3)`."""
     count, height, width, channels = images.shape
     out = torch.empty(images.shape, dtype=torch.float32, device=images.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))
@@ -139,7 +136,7 @@ def _displace(
 
 
 def displace(images: Tensor, right: Tensor, down: Tensor, nearest: bool) -> Tensor:
-    """As `geometry.displace`."""
+    """As `Ops.displace`."""
     count, height, width, channels = images.shape
     out = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))
@@ -186,7 +183,7 @@ def _displace_zero(images, right, down, out, height, width, channels: tl.constex
 
 
 def displace_zero(images: Tensor, right: Tensor, down: Tensor) -> Tensor:
-    """As `geometry.displace_zero`."""
+    """As `Ops.displace_zero`."""
     count, height, width, channels = images.shape
     out = torch.empty(images.shape, dtype=torch.uint8, device=images.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))

@@ -63,7 +63,7 @@ def _zoom_average(
 
 
 def zoom_average(images: Tensor, tables: Sequence[Tensor], mean: float, *, nearest: bool) -> Tensor:
-    """As `blur.zoom_average`; the tables are `(factors, side)`: for rows the one before and the share of
+    """As `Ops.zoom_average`; the tables are `(factors, side)`: for rows the one before and the share of
     the next, then for columns.
     """
     count, height, width, channels = images.shape
