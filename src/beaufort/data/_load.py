@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -70,13 +72,20 @@ def load_dataset(
         limit: the first so many samples only.
     """
     text = spec.text if isinstance(spec, DatasetSpec) else str(spec)
-    try:
+    with _os_errors_of(text):
         found = _from_catalog(text) if text in entries else _from_path(parse_spec(spec))
+    return replace(found, strict=strict).first(limit)
+
+
+@contextlib.contextmanager
+def _os_errors_of(text: str) -> Iterator[None]:
+    """Tell what could not be opened: a folder that may not be read, a name that no file can have."""
+    try:
+        yield
     except BeaufortError:
         raise
-    except OSError as error:  # a folder that may not be read, a name that no file can have
+    except OSError as error:
         raise ImageFileError(f"{text!r:.200} cannot be opened ({error.strerror or error})") from None
-    return replace(found, strict=strict).first(limit)
 
 
 def dataset_kind(spec: str | Path) -> str | None:
@@ -112,9 +121,10 @@ def parse_spec(spec: str | Path | DatasetSpec) -> DatasetSpec:
     location, part = _locate(text)
     if text in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
         return DatasetSpec(text, "", location, part)
-    found = _find_reader(Path(location))
-    if found is None:
-        raise OptionError(_unknown_kind(Path(location)))
+    with _os_errors_of(text):
+        found = _find_reader(Path(location))
+        if found is None:
+            raise OptionError(_unknown_kind(Path(location)))
     return DatasetSpec(text, found.kind, location, part)
 
 

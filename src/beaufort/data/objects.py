@@ -18,7 +18,7 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
-from beaufort.data._load import load_dataset
+from beaufort.data._load import DatasetSpec, load_dataset
 from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
 from beaufort.data.images import flatten, plain_mode
 from beaufort.data.numpy_files import from_arrays
@@ -39,7 +39,7 @@ class Loader(Protocol):
     def dataset(self) -> Any: ...
 
 
-DataSource: TypeAlias = Dataset | str | os.PathLike[str] | Items | Loader
+DataSource: TypeAlias = Dataset | DatasetSpec | str | os.PathLike[str] | Items | Loader
 """A `Dataset`, a text for `load_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
 Data: TypeAlias = DataSource | Mapping[str, DataSource]
 """One data set, or several by the names that a suite has for them."""
@@ -54,8 +54,8 @@ def as_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
     """The dataset that an argument stands for."""
     if isinstance(data, Dataset):
         return data
-    if isinstance(data, str | os.PathLike):
-        return load_dataset(str(data), strict=strict)
+    if isinstance(data, str | os.PathLike | DatasetSpec):
+        return load_dataset(data if isinstance(data, DatasetSpec) else str(data), strict=strict)
     if isinstance(data, tuple | list):
         if len(data) != 2:
             raise OptionError(f"{_DATA}; got {described(data)}")
@@ -219,13 +219,10 @@ def _as_bytes(pixels: NDArray[Any]) -> Bytes:
 
 
 def _labels(labels: Any, count: int) -> NDArray[np.int64]:
-    found = _array(labels, "labels")
-    if found.shape != (count,) or found.dtype.kind not in "iu":
-        raise OptionError(
-            f"labels must be {count} whole numbers, one for each image, got {found.dtype} of shape "
-            f"{found.shape}"
-        )
-    return validate_labels("labels", found, count)
+    try:
+        return validate_labels("labels", _array(labels, "labels"), count)
+    except ImageFileError as error:
+        raise OptionError(str(error)) from None
 
 
 def _targets(items: Any, count: int) -> Any:

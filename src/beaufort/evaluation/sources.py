@@ -24,6 +24,7 @@ from beaufort.data import (
     StoredSet,
     check_same_images,
     is_one_condition,
+    parse_spec,
     select_classes,
     stored_sequences,
     stored_set,
@@ -247,13 +248,13 @@ def _by_part(suite: Suite, data: Data) -> dict[str, DataSource]:
 def _sources_of(
     suite: Suite, data: DataSource, clean: DataSource | None, finder: _Finder, *, name: str | None = None
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
-    text = str(data) if isinstance(data, str | os.PathLike) else None
+    spec = parse_spec(str(data)) if isinstance(data, str | os.PathLike) else None
     strict = finder.options.strict
-    stored = stored_set(text, strict=strict) if text is not None and suite.corruptions else None
+    stored = stored_set(spec, strict=strict) if spec is not None and suite.corruptions else None
     if stored is not None:
         yield from _stored_sources(suite, stored, clean, finder, name)
         return
-    films = stored_sequences(text, strict=strict) if text is not None and suite.sequences else None
+    films = stored_sequences(spec, strict=strict) if spec is not None and suite.sequences else None
     if films is not None:
         yield from _stored_sequences(suite, films, clean, finder, name)
         return
@@ -262,13 +263,13 @@ def _sources_of(
             "clean requires stored images, as cifar10-c:FOLDER or cifar10-p:FOLDER; other data are the clean "
             "images themselves"
         )
-    if text is not None and suite.corruptions and is_one_condition(text):
-        whole = text.rpartition("#")[0]
+    if spec is not None and suite.corruptions and is_one_condition(spec):
+        whole = spec.text.rpartition("#")[0]
         raise OptionError(
-            f"{text} is one condition of a corrupted set, and {suite.name} would corrupt it again; pass "
+            f"{spec.text} is one condition of a corrupted set, and {suite.name} would corrupt it again; pass "
             f"clean images, or all stored images: {whole}"
         )
-    dataset = finder.open(data)
+    dataset = finder.open(data if spec is None else spec)
     if suite.classes is not None:
         dataset = select_classes(dataset, label_maps[suite.classes])
     if suite.held_out is not None:
