@@ -39,7 +39,6 @@ from beaufort.studies.enhancements.findings import SMALL_PICTURES, StudyFinding,
 from beaufort.studies.enhancements.mce_statistics import (
     Contributions,
     alexnet,
-    difference,
     intervals,
     metrics_of_arm,
     normalizer_of,
@@ -47,6 +46,7 @@ from beaufort.studies.enhancements.mce_statistics import (
 from beaufort.studies.enhancements.style_claims import about_style, photo_gap, styles_in_testbed
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
 from beaufort.studies.predictions import StudyPredictions, write_predictions
+from tests.studies.arm_statistics import difference
 
 WHOLE = EnhancementSettings()
 NAMES = conditions(WHOLE)
@@ -506,7 +506,7 @@ def test_a_training_that_failed_is_told_with_the_numbers_it_is_part_of(
             recipe={"name": name}, losses=[2.31, 2.3012 if name == arm else 0.5], constant_loss=2.301
         )
         write_predictions(tmp_path / "cifar" / f"{name}-seed0.npz", one)
-    (failed,) = load_arms(tmp_path, WHOLE).trainings.failed
+    (failed,) = load_arms(tmp_path, WHOLE).runs.failed
     assert (failed.name, failed.inside) == (arm, inside)
 
 

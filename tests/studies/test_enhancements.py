@@ -32,14 +32,7 @@ from beaufort.studies.enhancements.enhancement_settings import (
 )
 from beaufort.studies.enhancements.enhancement_tasks import plan
 from beaufort.studies.enhancements.findings import find_flips, signed
-from beaufort.studies.enhancements.mce_statistics import (
-    Normalizer,
-    alexnet,
-    difference,
-    level_of,
-    metrics_of_arm,
-    normalizer_of,
-)
+from beaufort.studies.enhancements.mce_statistics import Normalizer, alexnet, metrics_of_arm, normalizer_of
 from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
 from beaufort.studies.enhancements.style_claims import styles_in_testbed
 from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
@@ -52,6 +45,7 @@ from beaufort.studies.predictions import (
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
 from beaufort.training.architectures import build, network_size
+from tests.studies.arm_statistics import difference, level_of
 from tests.studies.rehearsal import Rehearsal
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; the extra onnx has it")

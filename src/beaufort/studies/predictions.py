@@ -130,6 +130,14 @@ class TestImages(NamedTuple):
     ids: list[str]
 
 
+class CorruptedImages(NamedTuple):
+    """A test set under several conditions, on the device."""
+
+    images: dict[str, Tensor]
+    """uint8 `(n, c, h, w)` by condition."""
+    labels: Tensor
+
+
 def read_test_images(data: str, *, device: str, limit: int | None = None) -> TestImages:
     """Read the images that `load_dataset` opens, or the first of them, which must have one size."""
     import torch

@@ -46,7 +46,7 @@ class StudyArms:
     images: Mapping[str, int]
     styles: Mapping[str, StudyPredictions] = field(default_factory=dict)
     """Of stylized photos by network."""
-    trainings: CheckedRuns = field(default_factory=CheckedRuns)
+    runs: CheckedRuns = field(default_factory=CheckedRuns)
     left_out: Sequence[str] = ()
     """Answers on CIFAR-10 that are not used, because those of an earlier seed are missing."""
 
@@ -88,7 +88,7 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
         _check_alike(f"cifar/{BASE}-seed0.npz", files)
         cifar = {name: metrics_of_arm(answers, base, settings) for name, answers in trained.items()}
         images[CIFAR] = trained[BASE][0].correct.shape[1]
-    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained), left_out)
+    return StudyArms(photos, cifar, settings, images, styles, _check_trained(trained), left_out)
 
 
 def photo_predictions(
@@ -124,7 +124,7 @@ def _check_alike(file: str, each: Mapping[str, StudyPredictions]) -> None:
             )
 
 
-def _trainings(trained: Mapping[str, Sequence[StudyPredictions]]) -> CheckedRuns:
+def _check_trained(trained: Mapping[str, Sequence[StudyPredictions]]) -> CheckedRuns:
     """What the losses of all arms say that were trained, and which numbers each is part of."""
     line = "distances from the line of ResNets"
     named = {

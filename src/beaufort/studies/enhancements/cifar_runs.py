@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from beaufort.studies.enhancements.enhancement_settings import CLEAN, Enhancemen
 from beaufort.studies.enhancements.training_arms import TrainingArm, training_arms
 from beaufort.studies.failed_runs import task_result
 from beaufort.studies.predictions import (
+    CorruptedImages,
     StudyPredictions,
     correct_only,
     logits,
@@ -30,23 +31,15 @@ _WORK = "training"
 """The folder of networks that no arm starts from or tests, until they are asked."""
 
 
-class CifarTest(NamedTuple):
-    """The test images under every condition, on the device."""
-
-    images: dict[str, Tensor]
-    """uint8 `(n, 3, h, w)`."""
-    labels: Tensor
-
-
 @lru_cache(maxsize=1)
-def test_images(settings: EnhancementSettings) -> CifarTest:
+def test_images(settings: EnhancementSettings) -> CorruptedImages:
     """The test images, corrupted once for all arms, as `beaufort run --suite cifar10-c` does it."""
     clean, labels, ids = read_test_images(settings.test, device=settings.device, limit=settings.limit)
     images = {CLEAN: clean}
     for condition in conditions(settings)[1:]:
         name, _, severity = condition.partition("@")
         images[condition] = corruptions[name](clean, int(severity), ids=ids, seed=0, scale="cifar")
-    return CifarTest(images, labels)
+    return CorruptedImages(images, labels)
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +57,7 @@ def make_arm(
     if made is None:
         return False
     path = folder / "cifar" / f"{arm}-seed{seed}.npz"
-    write_predictions(path, _predict(made.model, settings, one.front, made.facts))
+    write_predictions(path, _predict(made.model, settings, one.image_filter, made.facts))
     if made.folder.parent.name == _WORK:
         shutil.rmtree(made.folder)
     found = True if one.tests else task_result(made.facts)

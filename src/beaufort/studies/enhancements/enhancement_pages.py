@@ -87,7 +87,7 @@ def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[s
         yield name, content
     figures["small"] = [*figures.get("small", []), _ARCHITECTURES]
     rehearsal = REHEARSAL if settings.rehearse else ""
-    page = StudyPage("enhancements", TITLE, _facts(folder, arms), RULE, arms.trainings, rehearsal)
+    page = StudyPage("enhancements", TITLE, _facts(folder, arms), RULE, arms.runs, rehearsal)
     yield "README.md", _markdown(page, findings, figures).encode()
     shown = {
         design: [(_caption(name), data_url(name, drawn[name])) for name in names]
@@ -131,7 +131,7 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
         **({"left out until earlier seeds are there": "; ".join(arms.left_out)} if arms.left_out else {}),
-        "no sign of learning": arms.trainings.text,
+        "no sign of learning": arms.runs.text,
         **{key: value or "none yet" for key, value in run_facts(folder).items()},
         "this page": "beaufort reproduce imagenet-c-enhancements --only page"
         + " --rehearse" * arms.settings.rehearse,

@@ -141,16 +141,6 @@ def _group_means(ces: Mapping[str, Floats], settings: EnhancementSettings) -> di
     return {name: np.mean([ces[one] for one in some], axis=0) for name, some in groups.items() if some}
 
 
-def level_of(arm: ArmMetrics, metric: str) -> Estimate:
-    """A number of one arm with its interval."""
-    return intervals({metric: arm.rows[metric]})[metric]
-
-
-def difference(control: ArmMetrics, arm: ArmMetrics, metric: str = "mCE") -> Estimate:
-    """An arm's number less its control's, on the same images and the same seeds."""
-    return intervals({metric: combined((1, arm.rows[metric]), (-1, control.rows[metric]))})[metric]
-
-
 def combined(*terms: tuple[float, Contributions]) -> Contributions:
     """A sum of numbers with factors, on the same images and the seeds that all of them have."""
     seeds = min(len(rows.values) for _, rows in terms)

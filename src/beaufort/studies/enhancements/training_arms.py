@@ -27,8 +27,8 @@ class TrainingArm:
     """Fields of the recipe that are different."""
     start: str = ""
     """The arm whose network it starts from."""
-    front: str = ""
-    """The front end that it is tested behind."""
+    image_filter: str = ""
+    """The image filter that it is tested behind."""
     tests: str = ""
     """The arm whose network it tests, if it trains none itself."""
 
@@ -65,11 +65,11 @@ def training_arms(settings: EnhancementSettings) -> dict[str, list[TrainingArm]]
         "base": [TrainingArm(BASE, "cifar10-resnet20")],
         "control": [TrainingArm(CONTROL, start=BASE)],
         "clahe": [
-            TrainingArm("clahe-untuned", tests=BASE, front=clahe),
-            replace(_tuned("clahe-tuned", "front", front=clahe), front=clahe),
+            TrainingArm("clahe-untuned", tests=BASE, image_filter=clahe),
+            replace(_tuned("clahe-tuned", "front", front=clahe), image_filter=clahe),
         ],
         "stability": list(_stability(settings)),
-        "ten-crop": [TrainingArm("ten-crop", tests=BASE, front="ten-crop:pad=4")],
+        "ten-crop": [TrainingArm("ten-crop", tests=BASE, image_filter="ten-crop:pad=4")],
         "small": [
             _network("resnet20-quarter", "resnet", depth=20, width=4),
             _network("resnet20-half", "resnet", depth=20, width=8),

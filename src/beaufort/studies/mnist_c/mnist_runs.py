@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,13 @@ from beaufort.corruptions import corruptions
 from beaufort.studies.engine import PAGE, Study, StudyOptions
 from beaufort.studies.failed_runs import task_result
 from beaufort.studies.mnist_c.mnist_models import CLEAN, MODELS, MnistSettings
-from beaufort.studies.predictions import StudyPredictions, logits, read_test_images, write_predictions
+from beaufort.studies.predictions import (
+    CorruptedImages,
+    StudyPredictions,
+    logits,
+    read_test_images,
+    write_predictions,
+)
 from beaufort.studies.tasks import Task
 from beaufort.training import Recipe, TrainingData, load_trained, open_training_data, train
 
@@ -152,28 +159,18 @@ def _source(data: str, limit: int | None) -> TrainingData:
     return open_training_data(data, limit=limit)
 
 
-@dataclass(frozen=True, eq=False)
-class Digits:
-    """The test digits under every condition."""
-
-    images: dict[str, torch.Tensor]
-    """uint8 `(n, 1, 28, 28)` by condition, on the device; `none` are the clean ones."""
-    labels: torch.Tensor
-    absent: tuple[str, ...]
-    """Corruptions whose files cannot be had here."""
-
-
 @lru_cache(maxsize=1)
-def test_digits(settings: MnistSettings) -> Digits:
-    """The test digits, corrupted as `beaufort run --suite mnist-c` does it, with the seed 0."""
+def test_digits(settings: MnistSettings) -> CorruptedImages:
+    """Return the test digits, corrupted as `beaufort run --suite mnist-c` does it, with the seed 0.
+
+    Corruptions whose files cannot be fetched here are left out.
+    """
     clean, labels, ids = read_test_images(settings.test, device=settings.device, limit=settings.test_limit)
-    images, absent = {CLEAN: clean}, []
+    images = {CLEAN: clean}
     for name in settings.all_corruptions:
-        try:
+        with suppress(AssetError):
             images[name] = corruptions[name](clean, ids=ids, seed=0, scale="mnist")
-        except AssetError:
-            absent.append(name)
-    return Digits(images, labels, tuple(absent))
+    return CorruptedImages(images, labels)
 
 
 def _predict(

@@ -22,8 +22,7 @@ from beaufort._core.catalog import fetch
 from beaufort._core.errors import AssetError
 from beaufort._core.files import write_bytes
 from beaufort.studies.mnist_c.mnist_models import CLEAN
-from beaufort.studies.mnist_c.mnist_runs import Digits
-from beaufort.studies.predictions import open_arrays
+from beaufort.studies.predictions import CorruptedImages, open_arrays
 from beaufort.training import TrainingData
 
 _NORM = 10.63 / 4
@@ -32,7 +31,7 @@ _STEP, _BATCH, _EPOCHS = 1000.0, 100, 135
 
 
 def learn_pessimal_noise(
-    model: nn.Module, source: TrainingData, digits: Digits, seed: int, path: Path, *, rehearse: bool
+    model: nn.Module, source: TrainingData, digits: CorruptedImages, seed: int, path: Path, *, rehearse: bool
 ) -> None:
     """Learn the matrix, measure its effect on test digits, and write both."""
     device = str(digits.labels.device)
@@ -74,7 +73,9 @@ def _noisy(images: Tensor, noise: Tensor) -> Tensor:
     return (images + tile.view(-1, 1, _SIDE, _SIDE).repeat(1, 1, 2, 2)).clamp(0, 1)
 
 
-def _damage(model: nn.Module, matrix: NDArray[np.float32], digits: Digits, seed: int) -> dict[str, float]:
+def _damage(
+    model: nn.Module, matrix: NDArray[np.float32], digits: CorruptedImages, seed: int
+) -> dict[str, float]:
     """Accuracy on clean digits, under this matrix, the published one, and white noise of the same norm."""
     device = digits.labels.device
     images = digits.images[CLEAN].float() / 255
