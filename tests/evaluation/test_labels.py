@@ -137,7 +137,7 @@ def test_sets_of_labels(tmp_path: Path) -> None:
     table = FileStore(tmp_path / "store").read(FileStore(tmp_path / "store").cells()[first.fingerprint])
     assert table["truth"].to_pylist() == [[0, 5], [3, 207], [3, -1], [-1, -1]]
     assert not FileStore(tmp_path / "store").verify()
-    for results in (open_results(tmp_path / "store"), open_results(tmp_path / "plain", truths=sets)):
+    for results in (open_results(tmp_path / "store"), open_results(tmp_path / "plain", label_sets=sets)):
         scores = score(results)
         assert scores.models[0].clean is not None
         assert scores.models[0].clean.value == 2 / 3

@@ -21,7 +21,7 @@ from beaufort.results import (
     gate,
     join_results,
     open_results,
-    open_target,
+    open_target_parts,
     score,
     spread_of_results,
 )
@@ -151,7 +151,7 @@ def test_a_baseline_of_the_suite_that_has_no_answers_is_told(fill: Fill) -> None
     scores = score(open_results(fill("s", {"net": 0.7}, suite=suite)), resamples=50)
     assert scores.baseline is None
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
-    assert "The suite's baseline, old, is not used: its answers are not among these." in scores.notes
+    assert "The suite's baseline, old, is not used: its predictions are not among these." in scores.notes
     both = score(open_results(fill("t", {"net": 0.7, "old": 0.5}, suite=suite)), resamples=50)
     assert both.baseline is not None
     assert both.headline == "mce"
@@ -400,15 +400,15 @@ def test_stores_side_by_side(fill: Fill) -> None:
 def test_targets(fill: Fill, tmp_path: object) -> None:
     store = fill("s", {"net": 0.7, "other": 0.6})
     single = fill("one", {"net": 0.7})
-    assert open_target("other", store.location).models == ("other",)
-    assert open_target(single.location, store.location).models == ("net",)
-    assert open_target(f"{store.location}::net").models == ("net",)
+    assert open_target_parts("other", store.location)[0].models == ("other",)
+    assert open_target_parts(single.location, store.location)[0].models == ("net",)
+    assert open_target_parts(f"{store.location}::net")[0].models == ("net",)
     with pytest.raises(ResultsError, match="has 2 models: net, other; name one as"):
-        open_target(store.location)
+        open_target_parts(store.location)
     with pytest.raises(ResultsError, match=r"unknown model of .* 'otter'"):
-        open_target("otter", store.location)
+        open_target_parts("otter", store.location)
     with pytest.raises(ResultsError, match="STORE::MODEL"):
-        open_target("::net", store.location)
+        open_target_parts("::net", store.location)
 
 
 def test_scores_do_not_depend_on_the_order_of_conditions_in_the_store(fill: Fill) -> None:

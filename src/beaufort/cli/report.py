@@ -120,7 +120,7 @@ def report(
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    anew: dict[str, Any] = {"labels": labels, "convention": convention, "truths": label_sets}
+    anew: dict[str, Any] = {"labels": labels, "convention": convention, "label_sets": label_sets}
     opened = [open_parts(one, suite=suite, seed=stored_seed, **anew) for one in dict.fromkeys(stores)]
     clusters = column(cluster_by)
     made = []

@@ -21,12 +21,12 @@ class ResultsError(BeaufortError, LookupError):
 
 
 class Scored(NamedTuple):
-    """How answers were scored: models of one comparison may have different outputs, but nothing else."""
+    """How predictions were scored: models of one comparison may have different outputs, but nothing else."""
 
     convention: str = ""
     """Empty where every output is a class."""
-    truths: str = ""
-    """The digest of sets of labels; empty where an image has one label."""
+    label_sets: str = ""
+    """Their digest; empty where an image has one label."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Scored:
@@ -35,7 +35,7 @@ class Scored(NamedTuple):
 
 
 class ResultSetting(NamedTuple):
-    """What answers must share to be compared."""
+    """What predictions must share to be compared."""
 
     data: str
     """The digest of the data set."""
@@ -44,7 +44,7 @@ class ResultSetting(NamedTuple):
     seed: int | None
     """Of what is random in the corruptions; None if nothing is."""
     scored: Scored = Scored()
-    """How answers were scored."""
+    """How predictions were scored."""
 
 
 def suite_of(run: Mapping[str, Any]) -> Suite | None:
@@ -97,13 +97,13 @@ def find_suite(
             if any(len(row) == len(wanted) for row in cells_by_model(matching, setting, wanted).values()):
                 return suite
     raise ResultsError(
-        f"{store.location} does not say which suite its answers belong to, and no model has all conditions "
-        f"of a published one; name it with --suite: {', '.join(SUITE_NAMES)}, or a YAML file"
+        f"{store.location} does not say which suite its predictions belong to, and no model has all "
+        f"conditions of a published one; name it with --suite: {', '.join(SUITE_NAMES)}, or a YAML file"
     )
 
 
 def prepared_as(suite: Suite, cell: Cell) -> bool:
-    """Whether pictures were made ready as the suite says, whatever was done to them then."""
+    """Whether images were prepared as the suite says, whatever was done to them then."""
     steps = [step for step in cell.condition.get("prepare", []) if step != "rgb"]
     ready = "stored" in cell.condition and cell.condition.get("corruption") is not None
     return steps == ([] if ready else [str(step) for step in suite.steps(cell.condition.get("corruption"))])
@@ -115,12 +115,12 @@ def order_of(data: Mapping[str, Any]) -> int | str | None:
 
 
 def scored_as(cell: Cell) -> Scored:
-    """How the answers of a cell were scored."""
+    """How the predictions of a cell were scored."""
     return Scored.of(cell.data.get("labels") or {})
 
 
 def _settings(cells: Sequence[Cell]) -> list[ResultSetting]:
-    """Every setting there is. A model whose outputs all are classes has answers under either convention."""
+    """Every setting there is. A model whose outputs all are classes has predictions under both."""
     data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
     for cell in cells:
         data.setdefault((str(cell.data.get("digest")), order_of(cell.data)), {})[scored_as(cell)] = None
@@ -129,8 +129,8 @@ def _settings(cells: Sequence[Cell]) -> list[ResultSetting]:
     )
     found = []
     for one, ways in data.items():
-        under = {way.truths for way in ways if way.convention}
-        chosen = [way for way in ways if way.convention or way.truths not in under]
+        under = {way.label_sets for way in ways if way.convention}
+        chosen = [way for way in ways if way.convention or way.label_sets not in under]
         found += [ResultSetting(*one, seed, way) for way in chosen for seed in seeds or [None]]
     return found
 
@@ -145,7 +145,7 @@ def find_setting(
 ) -> ResultSetting:
     """The setting that is meant: the last run's, or the only one there is.
 
-    `scored` is how answers are to be scored; other answers will do if none are scored so.
+    `scored` is how predictions are to be scored; others will do if none are scored so.
     """
     settings = _settings(cells)
     if scored is not None:
@@ -158,7 +158,7 @@ def find_setting(
         if any(s.scored == way for s in settings):
             settings = [s for s in settings if s.scored == way]
         elif not way.convention:  # what that run asked for is there, beside others
-            plain = [s._replace(scored=way) for s in settings if s.scored.truths == way.truths]
+            plain = [s._replace(scored=way) for s in settings if s.scored.label_sets == way.label_sets]
             there = any(scored_as(cell) == way for cell in cells)
             settings = list(dict.fromkeys(plain)) if plain and there else settings
         last = [s for s in settings if s.seed in (None, run.get("seed") if seed is None else seed)]
@@ -169,13 +169,13 @@ def find_setting(
         return settings[0]
     if not settings:
         raise ResultsError(
-            f"{store.location} has no answers to {suite.name}"
+            f"{store.location} has no predictions for {suite.name}"
             + (f" with the seed {seed}" if seed is not None else "")
         )
     seeds = sorted({s.seed for s in settings if s.seed is not None})
     sets = {s.data[:12] for s in settings}
     raise ResultsError(
-        f"{store.location} has answers to {suite.name} with the seeds {', '.join(map(str, seeds))} and "
+        f"{store.location} has predictions for {suite.name} with the seeds {', '.join(map(str, seeds))} and "
         f"on {len(sets)} data sets, scored in {len({s.scored for s in settings})} ways; choose with --seed "
         "or --convention, or keep one data set a store"
     )
@@ -186,7 +186,7 @@ def conditions_by_key(suite: Suite, stored: Mapping[str, str] | None = None) -> 
 
     Args:
         suite: whose conditions.
-        stored: the digests of stored pictures by what was done to them, if that is what was shown.
+        stored: the digests of stored images by what was done to them, if a run read such images.
     """
     return {_key_of(suite, condition, stored): condition for condition in suite.conditions("x")}
 
@@ -208,7 +208,7 @@ _PLAIN = {"corruption", "severity", "seed", "prepare", *_EXACT}
 def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
     """What makes two conditions the same; constants too where they are known without the images.
 
-    Stored pictures are the same if their digest is; a chain of corruptions if its links are; a shift of
+    Stored images are the same if their digest is; a chain of corruptions if its links are; a shift of
     another kind if all its facts are.
     """
     names = ("corruption", "severity", *(_EXACT if exact and "stored" not in facts else ()))

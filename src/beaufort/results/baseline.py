@@ -71,7 +71,7 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
             raise UnknownNameError(f"the baseline must be one model, and {told}")
         return None, (f"The suite's baseline is not used: {told}.",)
     if name is None and wanted not in (*models, *published) and not wanted.endswith(".csv"):
-        return None, (f"The suite's baseline, {wanted}, is not used: its answers are not among these.",)
+        return None, (f"The suite's baseline, {wanted}, is not used: its predictions are not among these.",)
     if wanted in published and (other := _other_classes(results, wanted)):
         if name is not None:
             raise ResultsError(

@@ -17,14 +17,14 @@ from beaufort.results.predictions import Predictions
 BINS = 15
 
 SCORES = ("confidence", "nll", "brier", "entropy")
-"""Means over answers that stand beside the calibration error."""
+"""Means over predictions that stand beside the calibration error."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Answers sorted by confidence into bins of equal width."""
+    """Predictions sorted by confidence into bins of equal width."""
 
     ece: Estimate
     """Expected calibration error: the mean distance between confidence and accuracy, freed of the part that
@@ -40,7 +40,7 @@ class Calibration:
     """None if it is infinite: a true class had the probability 0."""
     brier: Estimate
     entropy: Estimate
-    """Means over all answers; entropy and negative log likelihood in nats."""
+    """Means over all predictions; entropy and negative log likelihood in nats."""
     counts: tuple[int, ...]
     bin_confidence: tuple[float, ...]
     bin_accuracy: tuple[float, ...]
@@ -59,21 +59,36 @@ def calibrate(
 
     Suites with one published severity have `clean` and `corrupted`.
     """
-    return {
-        name: _calibration(predictions, rows, units, level, resamples, seed)
-        for name, rows in calibration_rows(predictions).items()
-    }
+    found = {}
+    for name, rows in calibration_rows(predictions).items():
+        confidence = predictions.confidence[rows].astype(np.float64)
+        counts, confident, correct = _bins(confidence, predictions.correct[rows])
+        gaps = (confident - correct) / len(rows)
+        ece, raw, floor = _ece(gaps, counts, confident, units, level, resamples, seed)
+        estimates = {key: form.estimate(level) for key, form in score_forms(predictions, rows, units).items()}
+        total = np.maximum(counts.sum(axis=0), 1e-300)
+        found[name] = Calibration(
+            ece=ece,
+            raw_ece=raw,
+            floor=floor,
+            accuracy=estimates["accuracy"],
+            confidence=estimates["confidence"],
+            nll=estimates.get("nll"),
+            brier=estimates["brier"],
+            entropy=estimates["entropy"],
+            counts=tuple(int(count) for count in counts.sum(axis=0)),
+            bin_confidence=tuple(map(float, confident.sum(axis=0) / total)),
+            bin_accuracy=tuple(map(float, correct.sum(axis=0) / total)),
+        )
+    return found
 
 
 def calibration_rows(predictions: Predictions) -> dict[str, list[int]]:
     """The rows of clean images and of each severity."""
     groups: dict[str, list[int]] = {}
     for row, condition in enumerate(predictions.conditions):
-        if condition.clean:
-            name = "clean"
-        else:
-            name = "corrupted" if condition.severity is None else str(condition.severity)
-        groups.setdefault(name, []).append(row)
+        corrupted = "corrupted" if condition.severity is None else str(condition.severity)
+        groups.setdefault("clean" if condition.clean else corrupted, []).append(row)
     return groups
 
 
@@ -96,36 +111,6 @@ def score_forms(
             form = Linear.of(0.0, {predictions.model: ((means / high)[:, None], np.array([high]))})
             found[name] = form.clustered(units)
     return found
-
-
-def _calibration(
-    predictions: Predictions,
-    rows: Sequence[int],
-    units: Clusters | None,
-    level: float,
-    resamples: int,
-    seed: int,
-) -> Calibration:
-    confidence = predictions.confidence[rows].astype(np.float64)
-    correct = predictions.correct[rows]
-    counts, confident, right = _bins(confidence, correct)
-    gaps = (confident - right) / len(rows)
-    ece, raw, floor = _ece(gaps, counts, confident, units, level, resamples, seed)
-    estimates = {name: form.estimate(level) for name, form in score_forms(predictions, rows, units).items()}
-    total = np.maximum(counts.sum(axis=0), 1e-300)
-    return Calibration(
-        ece=ece,
-        raw_ece=raw,
-        floor=floor,
-        accuracy=estimates["accuracy"],
-        confidence=estimates["confidence"],
-        nll=estimates.get("nll"),
-        brier=estimates["brier"],
-        entropy=estimates["entropy"],
-        counts=tuple(int(count) for count in counts.sum(axis=0)),
-        bin_confidence=tuple(map(float, confident.sum(axis=0) / total)),
-        bin_accuracy=tuple(map(float, right.sum(axis=0) / total)),
-    )
 
 
 def _ece(
@@ -204,7 +189,7 @@ def _without_chance(gaps: Floats, spread: Floats, raw: float) -> float:
 
 
 def _bins(confidence: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """For each image and bin: how many of its answers fall there, their confidence, the correct ones."""
+    """For each image and bin: how many of its predictions fall there, their confidence, the correct ones."""
     images = confidence.shape[1]
     place = confidence_bin(confidence, BINS)
     flat = (np.arange(images) * BINS + place).ravel()

@@ -60,22 +60,17 @@ class Pairs:
         models = len(self.forms)
         return models * (models - 1) // 2 * len(self.metrics)
 
-    @property
-    def each_level(self) -> float:
-        """The level of each interval."""
-        return 1 - (1 - self.level) / max(self.size, 1)
-
     def difference(self, metric: str, first: str, second: str) -> Difference:
         """The second model's metric less the first one's."""
         form = self.forms[second][metric] - self.forms[first][metric]
-        estimate = form.estimate(self.each_level)
+        level = 1 - (1 - self.level) / max(self.size, 1)
         p = min(1.0, self.size * form.p_value())
-        return Difference(metric, first, second, estimate, p)
+        return Difference(metric, first, second, form.estimate(level), p)
 
-    def differences(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[Difference, ...]:
         """Every pair under every metric."""
-        chosen = list(combinations(self.models, 2)) if pairs is None else pairs
-        return tuple(self.difference(metric, *pair) for pair in chosen for metric in self.metrics)
+        pairs = combinations(self.models, 2)
+        return tuple(self.difference(metric, *pair) for pair in pairs for metric in self.metrics)
 
     def apart(self, metric: str) -> NDArray[np.bool_]:
         """Which pairs are told apart by a metric, a symmetric matrix in the order of the models."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.registry import unknown
-from beaufort.data.labels import Grouping, LabelSets, LabelSpace
+from beaufort.data.labels import Grouping, LabelSets, LabelSpace, check_convention, read_label_sets
 from beaufort.results._match import (
     ResultsError,
     cells_by_model,
@@ -21,7 +21,7 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
-from beaufort.results.rescore import Wanted
+from beaufort.results.rescore import WantedScoring
 from beaufort.results.results import ListedStore, Results
 from beaufort.store import Cell, FileStore, Listing, flat_origins
 from beaufort.suites import Suite
@@ -38,7 +38,7 @@ def open_results(
     seed: int | None = None,
     labels: str | Path | Grouping | LabelSpace | None = None,
     convention: str | None = None,
-    truths: str | Path | LabelSets | None = None,
+    label_sets: str | Path | LabelSets | None = None,
 ) -> Results:
     """Open the predictions of a store for a suite of one dataset; see `open_parts` for suites of several.
 
@@ -50,15 +50,10 @@ def open_results(
         labels: another label space, as for `evaluate`; predictions are scored again, from logits that were
             kept.
         convention: `restricted` or `all`, likewise.
-        truths: label sets, or a file of them, likewise.
+        label_sets: several valid labels per image, or a file of them, likewise.
     """
-    parts = open_parts(
-        store, suite=suite, models=models, seed=seed, labels=labels, convention=convention, truths=truths
-    )
-    return _only_part(parts)
-
-
-def _only_part(parts: Sequence[Results]) -> Results:
+    scoring: dict[str, Any] = {"labels": labels, "convention": convention, "label_sets": label_sets}
+    parts = open_parts(store, suite=suite, models=models, seed=seed, **scoring)
     if len(parts) > 1:
         raise ResultsError(
             f"the suite has {len(parts)} datasets: {', '.join(one.suite.name for one in parts)}; name the "
@@ -75,10 +70,14 @@ def open_parts(
     seed: int | None = None,
     labels: str | Path | Grouping | LabelSpace | None = None,
     convention: str | None = None,
-    truths: str | Path | LabelSets | None = None,
+    label_sets: str | Path | LabelSets | None = None,
 ) -> tuple[Results, ...]:
     """Open the predictions of a store for each dataset of a suite; arguments as for `open_results`."""
-    wanted = Wanted.of(labels, convention, truths)
+    if convention is not None:
+        check_convention(convention)
+    if not isinstance(label_sets, LabelSets | None):
+        label_sets = read_label_sets(label_sets)
+    wanted = WantedScoring(labels, convention, label_sets)
     kept = store if isinstance(store, FileStore) else FileStore(store)
     cells = kept.cells()
     if not cells:
@@ -94,13 +93,6 @@ def open_parts(
     if not asked.parts:
         return (opener.open(asked, run),)
     return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
-
-
-def open_target(
-    text: str, store: str = "results", *, suite: str | None = None, seed: int | None = None
-) -> Results:
-    """Open the results of one model on a suite of one dataset; arguments as for `open_target_parts`."""
-    return _only_part(open_target_parts(text, store, suite=suite, seed=seed))
 
 
 def open_target_parts(
@@ -153,7 +145,7 @@ class _Opener:
     cells: tuple[Cell, ...]
     models: Sequence[str] | None
     seed: int | None
-    wanted: Wanted
+    wanted: WantedScoring
 
     def open(self, asked: Suite, run: Mapping[str, Any] | None, part_of: Suite | None = None) -> Results:
         """The predictions for a suite of one dataset, of which `run` was the last run.
@@ -183,7 +175,7 @@ class _Opener:
                     raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
             found = {name: found[name] for name in models}
         whole = {name: row for name, row in complete.items() if name in found}
-        others = {} if wanted.anew else {name: row for name, row in complete.items() if name not in found}
+        others = {} if wanted.rescores else {name: row for name, row in complete.items() if name not in found}
         lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
         if not whole:
             raise _incomplete(kept, asked, lacking, len(conditions), chosen=models is not None)
@@ -191,9 +183,9 @@ class _Opener:
         classes = tuple(map(str, run.get("classes", ()))) if run else ()
         outputs = run.get("outputs") if run else None
         rescored = {
-            name: anew
+            name: one
             for name, row in whole.items()
-            if (anew := wanted.rescoring(kept, listing, row, classes)) is not None
+            if (one := wanted.rescoring(kept, listing, row, classes)) is not None
         }
         return Results(
             asked,

@@ -111,8 +111,8 @@ class Results:
     @property
     def by_sets(self) -> bool:
         """Whether an image has a set of labels of which any is right."""
-        rescored = any(one.truths is not None for one in self.rescored.values())
-        return rescored or bool(self.setting.scored.truths)
+        rescored = any(one.label_sets is not None for one in self.rescored.values())
+        return rescored or bool(self.setting.scored.label_sets)
 
     @property
     def class_count(self) -> int | None:
@@ -266,6 +266,6 @@ def _stored_digests(results: Results) -> dict[str, str]:
 def _scored_alike(first: Results, other: Results) -> bool:
     """Whether the same is right and the same competes; all outputs of one may be the classes of another."""
     one, two = first.setting.scored, other.setting.scored
-    if one.truths != two.truths or one.convention == two.convention:
+    if one.label_sets != two.label_sets or one.convention == two.convention:
         return one == two
     return not (one.convention and two.convention) and first.class_count == other.class_count

@@ -99,7 +99,7 @@ class Verdict:
     clusters: int
     """Units that intervals are over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
-    """Images without an answer, and why the metric is not the suite's first one, if that cannot be had."""
+    """Images without a prediction, and why the metric is not the suite's first one, if that cannot be had."""
     dataset: str = ""
     """Name of the data set."""
 
