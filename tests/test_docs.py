@@ -28,7 +28,7 @@ from beaufort.cli import app
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.data import load_dataset, readers
 from beaufort.metrics import metrics
-from beaufort.suites import own_suites
+from beaufort.suites import registered_suites
 from beaufort.suites.shifts import shifts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,7 +93,13 @@ def run(page: Path, block: Block, namespace: dict[str, Any]) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for registry in (corruptions, readers, own_suites, shifts, metrics):  # what a page registers goes with it
+    for registry in (
+        corruptions,
+        readers,
+        registered_suites,
+        shifts,
+        metrics,
+    ):  # what a page registers goes with it
         monkeypatch.setattr(registry, "_things", dict(registry))
     module = types.ModuleType("page")  # type hints are looked up in the module that they stand in
     monkeypatch.setitem(sys.modules, "page", module)

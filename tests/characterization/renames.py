@@ -97,6 +97,7 @@ CODE: dict[str, str] = {
     "open_front": "load_filter",
     "read_truths": "read_label_sets",
     "share_intervals": "proportion_intervals",
+    "suite_of_corruptions": "suite_from_corruptions",
     "with_front": "with_filter",
     "open_review, standing": "open_review, review_status",
     '"--name", "cards.example", "--https"': '"--address", "https://cards.example"',

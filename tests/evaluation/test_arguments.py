@@ -17,7 +17,7 @@ from beaufort.corruptions.rng import Id
 from beaufort.data import from_arrays
 from beaufort.evaluation import LocalOptions, RunOptions
 from beaufort.models import as_model
-from beaufort.suites import get_suite, suite_of_corruptions
+from beaufort.suites import get_suite, suite_from_corruptions
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import register_shift
 from beaufort.testing._contracts import picture
@@ -124,15 +124,15 @@ def test_what_is_no_suite(tmp_path: Path, suite: Any, says: str) -> None:
 
 
 def test_suites_of_corruptions_have_names_that_say_what_is_in_them() -> None:
-    assert str(suite_of_corruptions(["fog", "snow"], [3])) == "fog-snow-3@1"
-    assert str(suite_of_corruptions(["weather"])) == "weather-1-5@1"
-    assert suite_of_corruptions(["mnist-c"]).name != get_suite("mnist-c").name
+    assert str(suite_from_corruptions(["fog", "snow"], [3])) == "fog-snow-3@1"
+    assert str(suite_from_corruptions(["weather"])) == "weather-1-5@1"
+    assert suite_from_corruptions(["mnist-c"]).name != get_suite("mnist-c").name
     names = ["gaussian_noise", "defocus_blur", "elastic_transform", "jpeg_compression", "pixelate"]
-    long = [suite_of_corruptions(names, [severity]).name for severity in (1, 2)]
+    long = [suite_from_corruptions(names, [severity]).name for severity in (1, 2)]
     assert long[0].startswith("5-corruptions-")
     assert long[0] != long[1]
     with pytest.raises(BeaufortError, match="severity must be a number from 1 to 5, got 6"):
-        suite_of_corruptions(["fog"], [6])
+        suite_from_corruptions(["fog"], [6])
 
 
 def test_left_as_they_are() -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, parse_options, prepare_torchvision
-from beaufort.models.options import changed
+from beaufort.models.options import apply_options
 
 USUAL = Preprocessing(size=(32, 32), resize=36, mean=IMAGENET_MEAN, std=IMAGENET_STD)
 
@@ -164,21 +164,21 @@ def test_unknown_fields_are_named() -> None:
 
 
 def test_what_the_caller_says() -> None:
-    assert changed(USUAL, {"range": "0..255"}) == Preprocessing(
+    assert apply_options(USUAL, {"range": "0..255"}) == Preprocessing(
         size=(32, 32), resize=36, value_range="0..255"
     )
-    assert changed(USUAL, {"range": "-1..1"}).mean == (0.5, 0.5, 0.5)
-    assert changed(USUAL, {"input_size": 64}).resize == 64
-    assert changed(USUAL, {"input_size": (64, 48)}).resize == (64, 48)
+    assert apply_options(USUAL, {"range": "-1..1"}).mean == (0.5, 0.5, 0.5)
+    assert apply_options(USUAL, {"input_size": 64}).resize == 64
+    assert apply_options(USUAL, {"input_size": (64, 48)}).resize == (64, 48)
     stretched = Preprocessing(size=(32, 32), resize=(32, 32))
-    assert changed(stretched, {"input_size": 64}) == Preprocessing(size=(64, 64), resize=(64, 64))
-    assert changed(stretched, {"input_size": None}) == Preprocessing()
-    assert changed(USUAL, {"input_size": 64, "resize": None}).resize is None
-    assert changed(USUAL, {"mean": 0.25}).mean == (0.25, 0.25, 0.25)
-    assert changed(USUAL, {"channels": 1}).mean == ()
-    assert changed(USUAL, {"order": "BGR"}).mean == IMAGENET_MEAN
+    assert apply_options(stretched, {"input_size": 64}) == Preprocessing(size=(64, 64), resize=(64, 64))
+    assert apply_options(stretched, {"input_size": None}) == Preprocessing()
+    assert apply_options(USUAL, {"input_size": 64, "resize": None}).resize is None
+    assert apply_options(USUAL, {"mean": 0.25}).mean == (0.25, 0.25, 0.25)
+    assert apply_options(USUAL, {"channels": 1}).mean == ()
+    assert apply_options(USUAL, {"order": "BGR"}).mean == IMAGENET_MEAN
     with pytest.raises(OptionError):
-        changed(USUAL, {"mean": "half"})  # type: ignore[typeddict-item]
+        apply_options(USUAL, {"mean": "half"})  # type: ignore[typeddict-item]
 
 
 def test_options_as_text() -> None:

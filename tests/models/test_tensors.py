@@ -33,11 +33,11 @@ DEVICES = [
 )
 @pytest.mark.parametrize("channels", [1, 3])
 def test_prepared_as_arrays_are(preprocessing: Preprocessing, channels: int, device: str) -> None:
-    from beaufort.models.tensors import prepared
+    from beaufort.models.tensors import preprocess_tensors
 
     images = np.stack([picture(20, 24, channels, variant=i) for i in range(2)])
     wanted = preprocessing.apply(images)
-    found = prepared(torch.from_numpy(images).to(device), preprocessing)
+    found = preprocess_tensors(torch.from_numpy(images).to(device), preprocessing)
     assert found.is_contiguous()
     assert found.cpu().numpy().dtype == wanted.dtype
     assert np.array_equal(found.cpu().numpy(), wanted)

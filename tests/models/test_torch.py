@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from beaufort import evaluate
 from beaufort._core.errors import BeaufortError, ImageTypeError, ImageValueError, OptionError
 from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_filter
-from beaufort.models.network import counted_spec
+from beaufort.models.network import spec_with_class_count
 from tests.models.models_nets import tiny_net
 
 torch = pytest.importorskip("torch")
@@ -61,7 +61,7 @@ def test_a_module_that_takes_images_of_one_size_which_nobody_said() -> None:
     flat = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10))
     model = as_model(flat, channels=1, device="cpu")
     assert model.spec.classes is None
-    assert counted_spec(model, np.zeros((28, 28, 1), np.uint8)).classes == 10
+    assert spec_with_class_count(model, np.zeros((28, 28, 1), np.uint8)).classes == 10
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         as_model(flat, channels=1, input_size=32, device="cpu")
 

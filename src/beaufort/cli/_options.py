@@ -37,9 +37,9 @@ OptionalStore = Annotated[str | None, typer.Option("--store", help="Directory or
 
 def complete_suites(incomplete: str) -> list[str]:
     """Return the suites that a text may become, for shell completion."""
-    from beaufort.suites import SUITE_NAMES, own_suites
+    from beaufort.suites import SUITE_NAMES, registered_suites
 
-    return [name for name in (*SUITE_NAMES, *own_suites) if name.startswith(incomplete)]
+    return [name for name in (*SUITE_NAMES, *registered_suites) if name.startswith(incomplete)]
 
 
 Suite = Annotated[

@@ -77,9 +77,9 @@ def _list_corruptions(subset: str | None, as_json: bool) -> None:
 
 
 def _list_suites(as_json: bool) -> None:
-    from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite, own_suites
+    from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite, registered_suites
 
-    found = [get_suite(name) for name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *own_suites)]
+    found = [get_suite(name) for name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *registered_suites)]
     if as_json:
         typer.echo(json.dumps([suite.as_dict() for suite in found], indent=2))
     else:

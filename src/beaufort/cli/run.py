@@ -149,7 +149,7 @@ def run(
 
 def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | suites.Suite:
     """The suite that is named, or one of some corruptions."""
-    from beaufort.suites import suite_of_corruptions
+    from beaufort.suites import suite_from_corruptions
 
     if (suite is None) == (corruption is None):
         if suite is not None:
@@ -165,7 +165,7 @@ def _suite(suite: str | None, corruption: str | None, severity: str | None) -> s
     names = comma_list(corruption or "")
     if not names:
         raise OptionError("--corruption must name at least one corruption, as fog,snow")
-    return suite_of_corruptions(names, severities_for(names, severity))
+    return suite_from_corruptions(names, severities_for(names, severity))
 
 
 def _run_options(config: list[str], **options: Any) -> RunOptions:

@@ -12,7 +12,14 @@ from beaufort.corruptions import members_of, validate_seed
 from beaufort.data.objects import described
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.models import Model, as_model
-from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions, with_own_name
+from beaufort.suites import (
+    SUITE_NAMES,
+    Suite,
+    get_suite,
+    registered_suites,
+    suite_from_corruptions,
+    with_own_name,
+)
 from beaufort.suites.conditions import Condition
 
 ModelSource: TypeAlias = str | os.PathLike[str] | Model | LazyModel | Callable[..., Any]
@@ -86,8 +93,8 @@ def find_suite(suite: Conditions, prepare: str | None = None) -> Suite | list[Co
 def _suite(suite: Conditions) -> Suite | list[Condition]:
     if isinstance(suite, Suite):
         return with_own_name(suite)
-    if isinstance(suite, str) and members_of(suite) and suite not in (*SUITE_NAMES, *own_suites):
-        return suite_of_corruptions([suite])
+    if isinstance(suite, str) and members_of(suite) and suite not in (*SUITE_NAMES, *registered_suites):
+        return suite_from_corruptions([suite])
     if isinstance(suite, str | Path):
         return get_suite(suite)
     if isinstance(suite, Condition):
@@ -96,5 +103,5 @@ def _suite(suite: Conditions) -> Suite | list[Condition]:
     if given and all(isinstance(one, Condition) for one in given):
         return given
     if given and all(isinstance(one, str) for one in given):
-        return suite_of_corruptions(given)
+        return suite_from_corruptions(given)
     raise OptionError(f"{_SUITE}; got {described(suite)}")

@@ -66,7 +66,7 @@ class Backend(Protocol):
     """Corrupts the batches of a block."""
 
     lag: int
-    """Maximum batches in flight: handed to a model whose answers were not fetched yet."""
+    """Maximum batches in flight: handed to a model whose answers were not copy_to_host yet."""
     ahead: bool
     """Whether the next block is decoded while this one is answered."""
 
@@ -116,14 +116,14 @@ def predict(
         logits = shift.predict(model, images, ids=batch.ids, labels=truth, space=space, seed=seed)
     elif isinstance(model, Network) and model.takes_tensors(images):
         from beaufort._core.device import upload
-        from beaufort.models.tensors import fetched
+        from beaufort.models.tensors import copy_to_host
 
         with _explained(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.predict_tensors(images)
             if truth.ndim == 1:
-                scores = fetched(score_tensor(space.apply(found), upload(truth, found.device)))
-                suspect = None if space.identity else fetched(are_probabilities(found))
-                kept = fetched(found) if keep_logits else None
+                scores = copy_to_host(score_tensor(space.apply(found), upload(truth, found.device)))
+                suspect = None if space.identity else copy_to_host(are_probabilities(found))
+                kept = copy_to_host(found) if keep_logits else None
                 return lambda: (
                     _marked(unpack_scores(scores()), None if suspect is None else suspect()),
                     None if kept is None else kept(),

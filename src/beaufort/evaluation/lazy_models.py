@@ -10,7 +10,7 @@ from typing import Any
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort.models import Model, ModelSpec, adapter_of, load_model
-from beaufort.models.network import check_unchanged, counted_spec
+from beaufort.models.network import check_unchanged, spec_with_class_count
 
 
 class LazyModel:
@@ -51,7 +51,7 @@ class LazyModel:
 
     def count_outputs(self, image: Bytes) -> None:
         """Run the model on an image to count its outputs, where the spec does not say how many it has."""
-        self._spec = counted_spec(self.load(), image)
+        self._spec = spec_with_class_count(self.load(), image)
 
     @property
     def device(self) -> str:

@@ -17,7 +17,7 @@ from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.planning import Labels, space_of
 from beaufort.evaluation.sources import ImageSource, no_image
 from beaufort.models import Model, ModelSpec
-from beaufort.models.network import counted_spec
+from beaufort.models.network import spec_with_class_count
 from beaufort.suites import Suite, get_suite
 
 
@@ -77,7 +77,7 @@ def read_samples(
 def _counted(model: Model, picture: Bytes) -> ModelSpec:
     """The model's spec with the number of its outputs, which a run counts, too, where it is not said."""
     try:
-        return counted_spec(model, picture)
+        return spec_with_class_count(model, picture)
     except Exception:  # that of any library; the check says what fails
         return model.spec
 

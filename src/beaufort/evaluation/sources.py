@@ -36,7 +36,7 @@ from beaufort.data.protocols import protocols
 from beaufort.evaluation.options import RunOptions
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
-from beaufort.suites.frames import kind_of_frames
+from beaufort.suites.frames import frames_shift_name
 
 
 @dataclass(frozen=True)
@@ -338,7 +338,7 @@ def _stored_sequences(
         yield source(dataset, count, suite.prepare), list(conditions[:1])
     for sequence, frames in lengths.items():
         dataset, count = finder.limited(replace(next(opened), name=conditions[0].dataset))
-        some = [one for one in conditions if one.corruption == kind_of_frames(sequence)]
+        some = [one for one in conditions if one.corruption == frames_shift_name(sequence)]
         yield source(dataset, count, (), frames=frames), some
 
 

@@ -193,4 +193,4 @@ def by_sequence(parts: Iterable[TaskPart]) -> Iterator[tuple[TaskPart, ...]]:
 def _sequence_of(numbered: tuple[int, TaskPart]) -> Hashable:
     number, part = numbered
     shift = part.condition.shift
-    return (part.span, part.cells, shift.film) if isinstance(shift, Frame) else number
+    return (part.span, part.cells, shift.group) if isinstance(shift, Frame) else number

@@ -17,7 +17,7 @@ from beaufort._core.text import without_secrets
 from beaufort._core.validation import validate_choice
 from beaufort.mining.diffusion import DTYPES
 from beaufort.mining.plan import MiningError
-from beaufort.models.http import Service, checked_address
+from beaufort.models.http import Service, validate_address
 
 _MOST = 1 << 22
 """Bytes that an answer may have."""
@@ -63,7 +63,7 @@ class HttpChatModel:
         sleep: Callable[[float], None] | None = None,
     ) -> None:
         url = f"{address.rstrip('/')}/chat/completions"
-        checked_address(url)
+        validate_address(url)
         self._model, self._temperature, self._max_tokens = model, temperature, max_tokens
         self._address = without_secrets(address)
         more: dict[str, Any] = {} if sleep is None else {"sleep": sleep}

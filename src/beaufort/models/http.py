@@ -30,8 +30,8 @@ from beaufort._core.validation import validate_integer, validate_number
 from beaufort.models._http_client import Client, NoAnswerError, Reply
 from beaufort.models.network import Network
 from beaufort.models.options import ModelOptions, make_spec
-from beaufort.models.python import AS_THEY_ARE
-from beaufort.models.spec import ModelError, declared
+from beaufort.models.python import RAW_IMAGES
+from beaufort.models.spec import ModelError, declared_weights
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _LONGEST_TIMEOUT_S = 3600.0
@@ -67,7 +67,7 @@ def load(
         **options: see `ModelOptions`; `max_batch` is the images in one request, 32 if not given. Of the
             preprocessing only sizes and channels can be set: images are resized before they are sent.
     """
-    place = checked_address(address)
+    place = validate_address(address)
     validate_number("timeout", timeout, 0.001, _LONGEST_TIMEOUT_S)
     validate_integer("retries", retries, 0, _MOST_RETRIES)
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
@@ -77,8 +77,8 @@ def load(
         options,
         default_name=f"{place.netloc}{place.path}".rstrip("/"),
         source=without_secrets(address),
-        base=AS_THEY_ARE,
-        weights=declared(named),
+        base=RAW_IMAGES,
+        weights=declared_weights(named),
     )
     if (spec.preprocessing.dtype, spec.preprocessing.layout) != ("uint8", "NHWC"):
         raise OptionError(
@@ -88,7 +88,7 @@ def load(
     return Network(spec, service.classify, "remote", options.get("max_batch") or 32)
 
 
-def checked_address(address: str) -> urllib.parse.SplitResult:
+def validate_address(address: str) -> urllib.parse.SplitResult:
     """The parts of an address; an error for one that cannot be asked, or that holds a password."""
     wrong = OptionError(f"an address must be http://host/path or https://host/path, got {address!r:.200}")
     try:

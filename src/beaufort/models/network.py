@@ -63,12 +63,12 @@ class Network:
 
     def predict_tensors(self, images: Any) -> Any:
         """Float32 logits, on the network's device, of tensors that are there; the host does not wait."""
-        from beaufort.models.tensors import prepared
+        from beaufort.models.tensors import preprocess_tensors
 
         return self._in_turns(
             self.on_device,
             images,
-            lambda some: prepared(some, self.spec.preprocessing, channels_last=self.channels_last),
+            lambda some: preprocess_tensors(some, self.spec.preprocessing, channels_last=self.channels_last),
         )
 
     def pixels(self, images: Images) -> Any:
@@ -90,9 +90,9 @@ class Network:
         return self._in_turns(self.on_device, pixels, self._prepared_pixels)
 
     def _prepared_pixels(self, pixels: Any) -> Any:
-        from beaufort.models.tensors import prepared_pixels
+        from beaufort.models.tensors import preprocess_pixels
 
-        return prepared_pixels(pixels, self.spec.preprocessing)
+        return preprocess_pixels(pixels, self.spec.preprocessing)
 
     def _in_turns(self, run: Callable[[Any], Any] | None, images: Any, prepare: Callable[[Any], Any]) -> Any:
         import torch
@@ -110,7 +110,7 @@ class Network:
         """The same network behind another preprocessing, with a digest of its own."""
         return replace(self, spec=replace(self.spec, preprocessing=preprocessing))
 
-    def counted(self) -> Network:
+    def with_class_count(self) -> Network:
         """The network with its number of classes, found by showing it a black image if need be.
 
         If it has no input size, 32×32 is tried. One that takes no images of that size is left as it is: a
@@ -121,7 +121,7 @@ class Network:
         size = self.spec.input_size
         black = np.zeros((*(size or (32, 32)), self.spec.preprocessing.channels), np.uint8)
         try:
-            return replace(self, spec=counted_spec(self, black))
+            return replace(self, spec=spec_with_class_count(self, black))
         except Exception:  # that of any library
             if size is not None:
                 raise
@@ -159,7 +159,7 @@ def check_unchanged(model: Model) -> None:
         )
 
 
-def counted_spec(model: Model, image: Bytes) -> ModelSpec:
+def spec_with_class_count(model: Model, image: Bytes) -> ModelSpec:
     """The spec of a model with the number of its classes, found by showing it an image if need be.
 
     Args:

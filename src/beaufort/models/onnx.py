@@ -79,7 +79,7 @@ def load(path: str, *, output: str | None = None, **options: Unpack[DeviceOption
         return answer.reshape(count, -1) if set(answer.shape[2:]) == {1} else answer
 
     limits = [limit for limit in (fixed_batch, options.get("max_batch")) if limit is not None]
-    return Network(spec, forward, used, min(limits, default=None)).counted()
+    return Network(spec, forward, used, min(limits, default=None)).with_class_count()
 
 
 def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:

@@ -105,7 +105,7 @@ def make_spec(
     return ModelSpec(
         name=default_name if name is None else name,
         source=source,
-        preprocessing=changed(base, options),
+        preprocessing=apply_options(base, options),
         classes=count,
         class_names=names,
         label_space=options.get("label_space"),
@@ -114,7 +114,7 @@ def make_spec(
     )
 
 
-def changed(base: Preprocessing, options: PreprocessingOptions) -> Preprocessing:
+def apply_options(base: Preprocessing, options: PreprocessingOptions) -> Preprocessing:
     """A preprocessing with the caller's changes applied.
 
     A new input size takes the resize along, as `Preprocessing.at_size` does, unless another resize is given.

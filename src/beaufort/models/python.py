@@ -12,9 +12,9 @@ from beaufort._core.registry import unknown
 from beaufort.models.network import Network
 from beaufort.models.options import ModelOptions, TorchOptions, make_spec
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Model, ModelError, declared, digest_of_layers
+from beaufort.models.spec import Model, ModelError, declared_weights, digest_of_layers
 
-AS_THEY_ARE = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
+RAW_IMAGES = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
 """Default for a plain function, which gets the uint8 images unchanged."""
 
 _OF_FLOATS = ("range", "mean", "std")
@@ -76,7 +76,7 @@ def as_model(
 
         details = {"layers": digest_of_layers(thing)}
         if version is not None:
-            details["version"] = declared(version)
+            details["version"] = declared_weights(version)
         return from_module(
             thing,
             default_name=called,
@@ -95,8 +95,8 @@ def as_model(
         options,
         default_name=called,
         source=source or f"python:{called if name is None else name}",
-        base=AS_THEY_ARE if options.keys().isdisjoint(_OF_FLOATS) else Preprocessing(),
-        weights=declared(version),
+        base=RAW_IMAGES if options.keys().isdisjoint(_OF_FLOATS) else Preprocessing(),
+        weights=declared_weights(version),
     )
     return Network(spec, thing, "cpu", options.get("max_batch"))
 

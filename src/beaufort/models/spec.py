@@ -170,7 +170,7 @@ def digest_of_layers(module: Any) -> str:
     return f"sha256:{hashlib.sha256(encodable(printed).encode()).hexdigest()}"
 
 
-def declared(version: str | None) -> str:
+def declared_weights(version: str | None) -> str:
     """The identity that a person vouches for; unknown if nobody does."""
     if version is None:
         return UNKNOWN

@@ -14,7 +14,7 @@ from beaufort._core.optional import installed, require
 from beaufort.models.preprocessing import LUMA, Preprocessing
 
 
-def prepared(images: Any, preprocessing: Preprocessing, *, channels_last: bool = False) -> Any:
+def preprocess_tensors(images: Any, preprocessing: Preprocessing, *, channels_last: bool = False) -> Any:
     """What `preprocessing` makes of uint8 tensors `(n, h, w, c)` of the network's size, on their device.
 
     The values are those of `Preprocessing.apply`, to the last bit.
@@ -75,7 +75,7 @@ def as_pixels(images: NDArray[np.uint8], device: str) -> Any:
     return there.float() / torch.full((), 255.0, device=there.device)  # a number would become a factor 1/255
 
 
-def prepared_pixels(pixels: Any, preprocessing: Preprocessing) -> Any:
+def preprocess_pixels(pixels: Any, preprocessing: Preprocessing) -> Any:
     """What `preprocessing` makes of values in 0..1, `(n, c, h, w)`; gradients pass through.
 
     The values are those of `Preprocessing.apply` where those were whole numbers of 255ths, to the last bit.
@@ -97,7 +97,7 @@ def prepared_pixels(pixels: Any, preprocessing: Preprocessing) -> Any:
     return pixels if preprocessing.layout == "NCHW" else pixels.movedim(1, -1).contiguous()
 
 
-def fetched(tensor: Any) -> Callable[[], NDArray[Any]]:
+def copy_to_host(tensor: Any) -> Callable[[], NDArray[Any]]:
     """Begin to copy a tensor to the host; what comes back waits for it."""
     torch = require("torch", "torch", what="torch models")
     if not tensor.is_cuda:

@@ -165,7 +165,7 @@ def from_module(
             device=where,
         )
         return replace(network, spec=replace(spec, classes=plain.spec.classes))
-    return network.counted()
+    return network.with_class_count()
 
 
 @contextmanager

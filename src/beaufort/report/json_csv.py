@@ -15,7 +15,7 @@ from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results import ModelScores, Scores
 from beaufort.results.score_tables import COLUMNS, tidy_rows
-from beaufort.suites.frames import kind_of_frames
+from beaufort.suites.frames import frames_shift_name
 
 _FILTER = "none"
 """What lm-evaluation-harness calls an answer that nothing was done to."""
@@ -81,7 +81,7 @@ def _tasks(scores: Scores, model: ModelScores) -> dict[str, dict[str, Any]]:
             tasks[f"{name}/{corruption}"] |= _numbers(key, estimate)
     for kind, by_sequence in model.movement.items():
         for sequence, estimate in by_sequence.items():
-            tasks[f"{name}/{kind_of_frames(sequence)}"] |= _numbers(kind, estimate)
+            tasks[f"{name}/{frames_shift_name(sequence)}"] |= _numbers(kind, estimate)
     for condition, accuracy in model.conditions.items():
         short = "clean" if condition.clean else str(condition).partition("/")[2]  # fog@3; fog if published
         p, n = accuracy.value, accuracy.n

@@ -26,7 +26,7 @@ from beaufort.results.baseline import ResultBaseline
 from beaufort.results.linear import Linear
 from beaufort.results.predictions import Predictions
 from beaufort.suites import Suite
-from beaufort.suites.frames import kind_of_frames
+from beaufort.suites.frames import frames_shift_name
 
 Means = NDArray[np.float64]
 """Mean errors `(1 + corruptions,)`: the clean images first, then each corruption."""
@@ -228,7 +228,7 @@ def movement(predictions: Predictions, suite: Suite) -> Movement:
     """How often and how far predictions move, image by image, over each sequence of a suite."""
     found: dict[str, list[Errors]] = {}
     for name in suite.sequences:
-        top = np.ascontiguousarray(predictions.top[predictions.rows[kind_of_frames(name)]].swapaxes(0, 1))
+        top = np.ascontiguousarray(predictions.top[predictions.rows[frames_shift_name(name)]].swapaxes(0, 1))
         against: Against = "first" if sequences[name][0].noise else "previous"
         found.setdefault("flip_probability", []).append(flips(top[..., 0], against=against))
         if top.shape[-1] == 5:

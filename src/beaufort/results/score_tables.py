@@ -11,7 +11,7 @@ from beaufort._core.text import printable
 from beaufort.corruptions import Severity, parse_severity
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.suites.frames import kind_of_frames
+from beaufort.suites.frames import frames_shift_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ def _rows(model: ModelScores) -> Iterator[TidyRow]:
             yield _row(name, metric, estimate, corruption=corruption)
     for kind, by_sequence in model.movement.items():
         for sequence, estimate in by_sequence.items():
-            yield _row(name, kind, estimate, corruption=kind_of_frames(sequence))
+            yield _row(name, kind, estimate, corruption=frames_shift_name(sequence))
     for condition in model.conditions:
         about = {"condition": str(condition), "severity": condition.severity}
         about["corruption"] = condition.corruption or None

@@ -11,11 +11,11 @@ from beaufort.suites.loading import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
     get_suite,
-    own_suites,
     parse_suite,
     read_suite,
     register_suite,
-    suite_of_corruptions,
+    registered_suites,
+    suite_from_corruptions,
     with_own_name,
 )
 from beaufort.suites.shifts import register_shift, shifts
@@ -30,12 +30,12 @@ __all__ = [
     "Suite",
     "SuiteError",
     "get_suite",
-    "own_suites",
     "parse_suite",
     "read_suite",
     "register_shift",
     "register_suite",
+    "registered_suites",
     "shifts",
-    "suite_of_corruptions",
+    "suite_from_corruptions",
     "with_own_name",
 ]

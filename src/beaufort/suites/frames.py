@@ -44,7 +44,7 @@ class Frame:
         return SIDES[self.scale]
 
     @property
-    def film(self) -> tuple[str, str]:
+    def group(self) -> tuple[str, str]:
         """The same for all frames that are made one after the other."""
         return self.sequence, self.scale
 
@@ -87,23 +87,23 @@ class Frame:
         return np.ascontiguousarray(frame) if isinstance(frame, np.ndarray) else frame.contiguous()
 
 
-def kind_of_frames(sequence: str) -> str:
+def frames_shift_name(sequence: str) -> str:
     """What the frames of a sequence are called in a condition.
 
-    >>> kind_of_frames("rotate")
+    >>> frames_shift_name("rotate")
     'rotate_frames'
     """
     return f"{sequence}_frames"
 
 
-def frames_of(sequence: str, scale: str) -> list[str]:
+def frame_shifts(sequence: str, scale: str) -> list[str]:
     """All frames of a sequence in their order, as they stand behind a data set.
 
-    >>> frames_of("rotate", "cifar")[-1]
+    >>> frame_shifts("rotate", "cifar")[-1]
     'rotate_frames@cifar/30'
     """
     count = sequences[sequence][0].length(scale)
-    return [f"{kind_of_frames(sequence)}@{scale}/{number}" for number in range(count)]
+    return [f"{frames_shift_name(sequence)}@{scale}/{number}" for number in range(count)]
 
 
 def _frame(sequence: str, level: str) -> Frame:
@@ -112,8 +112,8 @@ def _frame(sequence: str, level: str) -> Frame:
     count = sequences[sequence][0].length(match[1]) if match and known else 0
     if match is None or not known or int(match[2]) >= count:
         raise OptionError(
-            f"the level of {kind_of_frames(sequence)} must be a scale ({', '.join(SIDES)}) and the number of "
-            f"a frame from 0{f' to {count - 1}' if known else ''}, as 'imagenet/7', got {level!r:.60}"
+            f"the level of {frames_shift_name(sequence)} must be a scale ({', '.join(SIDES)}) and the number "
+            f"of a frame from 0{f' to {count - 1}' if known else ''}, as 'imagenet/7', got {level!r:.60}"
         )
     return Frame(sequence, match[1], int(match[2]))
 
@@ -128,4 +128,4 @@ def _plain(params: Any) -> Any:
 
 
 for _name in sequences:
-    register_shift(kind_of_frames(_name))(partial(_frame, _name))
+    register_shift(frames_shift_name(_name))(partial(_frame, _name))

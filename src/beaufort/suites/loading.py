@@ -59,7 +59,7 @@ SHIFT_SUITE_NAMES = (
 """Natural shifts, each with its clean counterpart, and images that a protocol holds out from training; files
 of the package, too, `data/shifts/<name>.yaml`."""
 
-own_suites: Registry[Suite] = Registry("suite")
+registered_suites: Registry[Suite] = Registry("suite")
 """Suites of other packages, by name."""
 
 _LONGEST_NAME = 60
@@ -79,12 +79,12 @@ One of your own is a file whose name ends in .yaml
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
         return read_suite(name)
     match = _TEXT.fullmatch(name) if isinstance(name, str) else None
-    names = (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *own_suites)
+    names = (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *registered_suites)
     if match is None or match[1] not in names:
         miss = unknown("suite", name, dict.fromkeys(names))
         end = " " if miss.endswith("?") else ". "
         raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
-    suite = own_suites[match[1]] if match[1] in own_suites else _published(match[1])
+    suite = registered_suites[match[1]] if match[1] in registered_suites else _published(match[1])
     if match[2] is not None and int(match[2]) != suite.version:
         raise UnknownNameError(f"unknown suite {name!r}; this version of Beaufort has '{suite}'")
     return suite
@@ -94,7 +94,7 @@ def register_suite(suite: Suite) -> Suite:
     """Make a suite of your own available by its name, as `--suite` and in `get_suite`."""
     if suite.name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES):
         raise OptionError(f"the name of a suite must not be a published one, got {suite.name!r}")
-    own_suites.register(suite.name, suite)
+    registered_suites.register(suite.name, suite)
     return suite
 
 
@@ -170,12 +170,12 @@ def _build(content: bytes, source: str, *, taken: tuple[str, ...]) -> Suite:
     return Suite.from_dict(values)
 
 
-def suite_of_corruptions(names: Sequence[str], severities: Sequence[Severity] = SEVERITIES) -> Suite:
+def suite_from_corruptions(names: Sequence[str], severities: Sequence[Severity] = SEVERITIES) -> Suite:
     """The clean images, and each corruption at each severity; images are corrupted at the size they have.
 
-    >>> str(suite_of_corruptions(["fog", "snow"], [3]))
+    >>> str(suite_from_corruptions(["fog", "snow"], [3]))
     'fog-snow-3@1'
-    >>> suite_of_corruptions(["fog@2+jpeg_compression@3"]).shifts
+    >>> suite_from_corruptions(["fog@2+jpeg_compression@3"]).shifts
     ('fog@2+jpeg_compression@3',)
 
     Args:
@@ -189,7 +189,7 @@ def suite_of_corruptions(names: Sequence[str], severities: Sequence[Severity] = 
         if "@" in name or "/" in name:
             raise OptionError(
                 f"a corruption must be given by its name alone, as 'fog', got {name!r:.60}; severities are "
-                "given apart (`--severity 3`, `suite_of_corruptions(['fog'], [3])`)"
+                "given apart (`--severity 3`, `suite_from_corruptions(['fog'], [3])`)"
             )
     members = tuple(dict.fromkeys(expand_names(plain, kind="corruption")))
     levels = tuple(sorted(dict.fromkeys(severities))) if plain else ()

@@ -14,7 +14,7 @@ from beaufort.data import Step
 from beaufort.data.labels import Grouping, class_lists, label_maps
 from beaufort.suites._schema import PUBLISHED, find_mistakes, key_of, part_values
 from beaufort.suites.conditions import Condition
-from beaufort.suites.frames import frames_of, kind_of_frames
+from beaufort.suites.frames import frame_shifts, frames_shift_name
 
 _PROSE = ("title", "citation", "notes")
 _UNPREPARED = "-unprepared"
@@ -173,7 +173,7 @@ class Suite:
         corrupted = [
             Condition(name, corruption, level) for corruption in self.corruptions for level in levels
         ]
-        frames = [frame for sequence in self.sequences for frame in frames_of(sequence, self.scale)]
+        frames = [frame for sequence in self.sequences for frame in frame_shifts(sequence, self.scale)]
         others = [Condition.parse(f"{name}/{shift}") for shift in (*self.shifts, *frames)]
         return [*([Condition(name)] if self.clean else []), *corrupted, *others]
 
@@ -182,14 +182,14 @@ class Suite:
         """What is done to the images, whatever its strength: corruptions, other shifts, frames."""
         done = (Condition.parse(f"x/{shift}").corruption for shift in self.shifts)
         others = dict.fromkeys(name for name in done if name is not None)
-        return (*self.corruptions, *others, *map(kind_of_frames, self.sequences))
+        return (*self.corruptions, *others, *map(frames_shift_name, self.sequences))
 
     def steps(self, family: str | None) -> tuple[Step, ...]:
         """How images are brought to size for one of `families`, or for None, the clean ones.
 
         Frames are cut out of the middle when they are made, so that geometry sees what is around it.
         """
-        frames = family is not None and family in map(kind_of_frames, self.sequences)
+        frames = family is not None and family in map(frames_shift_name, self.sequences)
         cropped = bool(self.prepare) and self.prepare[-1].action == "crop"
         return self.prepare[:-1] if frames and cropped else self.prepare
 

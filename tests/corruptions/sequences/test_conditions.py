@@ -22,7 +22,7 @@ from beaufort.results import Predictions, Run, Scores, evaluate, open_results
 from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
 from beaufort.suites.conditions import Condition
-from beaufort.suites.frames import frames_of
+from beaufort.suites.frames import frame_shifts
 from beaufort.testing._contracts import picture
 from tests.commands import invoke
 
@@ -178,7 +178,7 @@ def _answers(found: Run) -> Predictions:
 
 
 def test_frames_of_one_sequence_stay_together() -> None:
-    texts = ["x", *(f"x/{one}" for name in ("rotate", "snow") for one in frames_of(name, "cifar"))]
+    texts = ["x", *(f"x/{one}" for name in ("rotate", "snow") for one in frame_shifts(name, "cifar"))]
     parts = [TaskPart(Condition.parse(text), (0, 9), ((i, 0),)) for i, text in enumerate(texts)]
     assert [len(film) for film in by_sequence(part._replace(cells=()) for part in parts)] == [1, 31, 31]
     assert [len(film) for film in by_sequence(parts)] == [1] * 63  # other works, other batches
