@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from beaufort._core.text import encodable
@@ -27,6 +27,7 @@ class Reviewer:
     admin: bool
     begun: bool
     """Whether the instructions were read."""
+    token: str = field(repr=False)
 
 
 def invite(review: Review, name: str, *, admin: bool = False, renew: bool = False) -> str:
@@ -76,10 +77,8 @@ def find_reviewer(review: Review, token: str) -> Reviewer | None:
     found = None
     for row in review.connection.execute("SELECT * FROM reviewers"):
         if hmac.compare_digest(given, row["token"]):
-            found = row
-    if found is None:
-        return None
-    return Reviewer(found["id"], found["name"], bool(found["admin"]), bool(found["begun"]))
+            found = Reviewer(row["id"], row["name"], bool(row["admin"]), bool(row["begun"]), token)
+    return found
 
 
 def form_token(token: str) -> str:

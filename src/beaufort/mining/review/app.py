@@ -4,7 +4,6 @@ Annotations are real objects here, because FastAPI reads them and is imported wi
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -37,40 +36,12 @@ HEADERS = {
 }
 
 
-class RefusedError(Exception):
+class RejectedError(Exception):
     """A request that gets no answer but this status and sentence."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status, self.message = status, message
-
-
-@dataclass(frozen=True)
-class _Caller:
-    """Who sent a request, and the token that they showed."""
-
-    reviewer: Reviewer
-    token: str
-
-
-class _Gate:
-    """Lets those in who show a token, as often as is reasonable."""
-
-    def __init__(self, review: Review, *, limit: RateLimit, failures: RateLimit) -> None:
-        self._review, self._limit, self._failures = review, limit, failures
-
-    def enter(self, token: str, address: str) -> _Caller:
-        """The owner of a token; whoever tries wrong ones is soon not listened to."""
-        reviewer = find_reviewer(self._review, token)
-        if reviewer is None:
-            if not self._failures.allows(address):
-                raise RefusedError(429, "Too many attempts; wait a minute.")
-            raise RefusedError(
-                403, "This page needs your personal link. Open it once more, or ask for a new one."
-            )
-        if not self._limit.allows(str(reviewer.id)):
-            raise RefusedError(429, "Too many requests; wait a moment.")
-        return _Caller(reviewer, token)
 
 
 def make_app(
@@ -98,9 +69,8 @@ def make_app(
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, title="Beaufort review")
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(names))
-    gate = _Gate(review, limit=limit or RateLimit(20, 60), failures=failures or RateLimit(1 / 6, 20))
-    policy = served_policy(styles=STYLES, scripts=SCRIPTS)
-    headers = {**HEADERS, "Content-Security-Policy": policy}
+    limit, failures = limit or RateLimit(20, 60), failures or RateLimit(1 / 6, 20)
+    headers = {**HEADERS, "Content-Security-Policy": served_policy(styles=STYLES, scripts=SCRIPTS)}
 
     @app.middleware("http")
     async def add_headers(request: Request, follow: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -111,8 +81,8 @@ def make_app(
     def refuse(status: int, message: str) -> Response:
         return HTMLResponse(_page("mining/review/refused.html", review, message=message), status_code=status)
 
-    @app.exception_handler(RefusedError)
-    async def refused(request: Request, error: RefusedError) -> Response:
+    @app.exception_handler(RejectedError)
+    async def refused(request: Request, error: RejectedError) -> Response:
         return refuse(error.status, error.message)
 
     @app.exception_handler(ReviewError)
@@ -123,35 +93,48 @@ def make_app(
     async def not_there(request: Request, error: HTTPException) -> Response:
         return refuse(error.status_code, "There is nothing here.")
 
-    def caller(request: Request) -> _Caller:
-        address = request.client.host if request.client else ""
-        return gate.enter(request.cookies.get(COOKIE, ""), address)
+    def identify(request: Request, token: str) -> Reviewer:
+        """Return the owner of a token; whoever tries wrong ones is soon rejected without a look."""
+        reviewer = find_reviewer(review, token)
+        if reviewer is None:
+            if not failures.allows(request.client.host if request.client else ""):
+                raise RejectedError(429, "Too many attempts; wait a minute.")
+            raise RejectedError(
+                403, "This page needs your personal link. Open it once more, or ask for a new one."
+            )
+        if not limit.allows(str(reviewer.id)):
+            raise RejectedError(429, "Too many requests; wait a moment.")
+        return reviewer
 
-    def admin(request: Request) -> _Caller:
+    def caller(request: Request) -> Reviewer:
+        return identify(request, request.cookies.get(COOKIE, ""))
+
+    def admin(request: Request) -> Reviewer:
         found = caller(request)
-        if not found.reviewer.admin:
-            raise RefusedError(403, "This page is for administrators.")
+        if not found.admin:
+            raise RejectedError(403, "This page is for administrators.")
         return found
 
-    def voter(request: Request) -> _Caller:
+    def voter(request: Request) -> Reviewer:
         found = caller(request)
-        if found.reviewer.admin:
-            raise RefusedError(403, "Administrators settle ties, and do not vote.")
+        if found.admin:
+            raise RejectedError(403, "Administrators settle ties, and do not vote.")
         return found
 
-    async def form(request: Request, who: Callable[[Request], _Caller]) -> tuple[_Caller, Mapping[str, str]]:
+    async def form(
+        request: Request, who: Callable[[Request], Reviewer]
+    ) -> tuple[Reviewer, Mapping[str, str]]:
         """The fields of a form that one of our pages sent."""
         found = await run_in_threadpool(who, request)
         fields = _fields(await _body(request))
         if not is_form_token(fields.get("form", ""), found.token):
-            raise RefusedError(403, "This form did not come from your page; reload it.")
+            raise RejectedError(403, "This form did not come from your page; reload it.")
         return found, fields
 
     @app.get("/r/{token}")
     def enter(request: Request, token: str) -> Response:
-        address = request.client.host if request.client else ""
-        found = gate.enter(token, address)
-        response = RedirectResponse("/admin" if found.reviewer.admin else "/", status_code=303)
+        found = identify(request, token)
+        response = RedirectResponse("/admin" if found.admin else "/", status_code=303)
         response.set_cookie(
             COOKIE, token, max_age=_COOKIE_S, httponly=True, samesite="lax", secure=https, path="/"
         )
@@ -160,9 +143,9 @@ def make_app(
     @app.get("/")
     def card(request: Request) -> Response:
         found = caller(request)
-        if found.reviewer.admin:
+        if found.admin:
             return RedirectResponse("/admin", status_code=303)
-        if not found.reviewer.begun:
+        if not found.begun:
             return RedirectResponse("/instructions", status_code=303)
         return HTMLResponse(_page("mining/review/card_page.html", review, **_card_values(review, found)))
 
@@ -182,29 +165,29 @@ def make_app(
     @app.post("/begin")
     async def begin(request: Request) -> Response:
         found, _ = await form(request, caller)
-        await run_in_threadpool(_begin, review, found.reviewer.id)
+        await run_in_threadpool(_begin, review, found.id)
         return RedirectResponse("/", status_code=303)
 
     @app.get("/card/{showing}")
     def card_image(request: Request, showing: str) -> Response:
         found = caller(request)
-        return _image(lambda: cards.card_image(review, found.reviewer.id, showing))
+        return _image(lambda: cards.card_image(review, found.id, showing))
 
     @app.get("/example/{image}")
     def example_image(request: Request, image: int) -> Response:
         caller(request)
         if image not in {example["id"] for example in _examples(review)}:
-            raise RefusedError(404, "There is no such example.")
+            raise RejectedError(404, "There is no such example.")
         return _image(lambda: cards.review_image(review, image))
 
     def _image(read: Callable[[], tuple[bytes, str]]) -> Response:
         try:
             content, kind = read()
         except ReviewError as error:
-            raise RefusedError(404, f"{error}.") from None
+            raise RejectedError(404, f"{error}.") from None
         return Response(content, media_type=kind)
 
-    async def after(request: Request, found: _Caller, change: Callable[[], object]) -> Response:
+    async def after(request: Request, found: Reviewer, change: Callable[[], object]) -> Response:
         """Carry a change out; only then answer with the next card."""
 
         def work() -> str:
@@ -230,7 +213,7 @@ def make_app(
             found,
             lambda: votes.cast_vote(
                 review,
-                found.reviewer.id,
+                found.id,
                 fields.get("showing", ""),
                 None if skipped else answers,
                 comment=fields.get("comment", "").replace("\r\n", "\n").strip(),  # forms send both
@@ -240,7 +223,7 @@ def make_app(
     @app.post("/undo")
     async def undo(request: Request) -> Response:
         found, _ = await form(request, voter)
-        return await after(request, found, lambda: votes.undo_vote(review, found.reviewer.id))
+        return await after(request, found, lambda: votes.undo_vote(review, found.id))
 
     @app.get("/admin")
     def admin_page(request: Request) -> Response:
@@ -268,9 +251,9 @@ def make_app(
             "accept",
             "reject",
         ):
-            raise RefusedError(400, "A ruling must name an image, and accept or reject it.")
+            raise RejectedError(400, "A ruling must name an image, and accept or reject it.")
         await run_in_threadpool(
-            lambda: votes.settle_tie(review, found.reviewer.id, int(image), accepted=decision == "accept")
+            lambda: votes.settle_tie(review, found.id, int(image), accepted=decision == "accept")
         )
         return RedirectResponse("/admin", status_code=303)
 
@@ -283,7 +266,7 @@ async def _body(request: Any) -> bytes:
     async for piece in request.stream():
         content += piece
         if len(content) > _MAX_BODY:
-            raise RefusedError(413, f"A form must have at most {_MAX_BODY} bytes.")
+            raise RejectedError(413, f"A form must have at most {_MAX_BODY} bytes.")
     return content
 
 
@@ -293,7 +276,7 @@ def _fields(body: bytes) -> dict[str, str]:
             body.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS
         )
     except ValueError:  # also what is no UTF-8
-        raise RefusedError(400, "A form must be URL-encoded text in UTF-8.") from None
+        raise RejectedError(400, "A form must be URL-encoded text in UTF-8.") from None
     return dict(pairs)
 
 
@@ -311,10 +294,10 @@ def _page(template: str, review: Review, **values: Any) -> str:
     )
 
 
-def _card_values(review: Review, found: _Caller) -> dict[str, Any]:
-    dropped = votes.is_dropped(review.connection, found.reviewer.id)  # perhaps by the vote just cast
+def _card_values(review: Review, found: Reviewer) -> dict[str, Any]:
+    dropped = votes.is_dropped(review.connection, found.id)  # perhaps by the vote just cast
     return {
-        "card": None if dropped else cards.next_card(review, found.reviewer.id),
+        "card": None if dropped else cards.next_card(review, found.id),
         "dropped": dropped,
         "form": form_token(found.token),
         "questions": QUESTIONS,
