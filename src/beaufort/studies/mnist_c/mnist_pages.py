@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.studies.engine import run_facts
@@ -17,6 +18,7 @@ from beaufort.studies.failed_runs import CheckedRuns, check_runs, ending_facts
 from beaufort.studies.mnist_c.corruption_selection import draw_selection, matrix_csv, selection
 from beaufort.studies.mnist_c.mnist_claims import claims
 from beaufort.studies.mnist_c.mnist_models import CLEAN, MODELS, MnistSettings
+from beaufort.studies.mnist_c.mnist_runs import test_digits
 from beaufort.studies.mnist_c.paper_figures import (
     StudyResults,
     figure_2,
@@ -157,16 +159,45 @@ def _html(page: StudyPage, found: _Findings) -> str:
 
 def _galleries(results: StudyResults) -> dict[str, bytes]:
     """One for each model; none where the digits are not at hand."""
-    from beaufort.studies.mnist_c.error_gallery import error_gallery
-
     try:
         return {
-            f"errors-{name}.png": error_gallery(title, results.models[name][0], results.settings)
+            f"errors-{name}.png": _error_gallery(title, results.models[name][0], results.settings)
             for name, title in MODELS.items()
             if name in results.models
         }
     except BeaufortError:  # the tables do not need the digits, so a page can be made without
         return {}
+
+
+_COLUMNS, _SCALE, _GAP, _NAMES, _HEAD = 12, 2, 4, 110, 30
+_TILE = 28 * _SCALE
+_LINE = _TILE + 16
+
+
+def _error_gallery(title: str, predictions: StudyPredictions, settings: MnistSettings) -> bytes:
+    """Draw the first digits that are wrong as a PNG, a row a condition, as in the paper's Figures 5 to 8."""
+    digits = test_digits(settings)
+    names = [name for name in (CLEAN, *settings.benchmark) if name in predictions.conditions]
+    width = _NAMES + _COLUMNS * (_TILE + _GAP) + _GAP
+    sheet = Image.new("RGB", (width, _HEAD + len(names) * (_LINE + _GAP)), "white")
+    draw = ImageDraw.Draw(sheet)
+    large, middle, small = map(ImageFont.load_default, (13, 12, 11))
+    draw.text((_GAP, 6), f"{title}: the first digits it gets wrong (label, answer)", "black", large)
+    for number, name in enumerate(names):
+        top = _HEAD + number * (_LINE + _GAP)
+        correct = predictions.row(name)
+        draw.text((_GAP, top + 16), name.replace("_", " "), "black", middle)
+        draw.text((_GAP, top + 32), f"{1 - correct.mean():.1%} wrong", "dimgray", small)
+        for column, place in enumerate(np.flatnonzero(~correct)[:_COLUMNS]):
+            left = _NAMES + column * (_TILE + _GAP)
+            digit = Image.fromarray(digits.images[name][int(place), 0].cpu().numpy())
+            sheet.paste(digit.resize((_TILE, _TILE), Image.Resampling.NEAREST), (left, top))
+            predicted = predictions.predicted[predictions.conditions.index(name), place]
+            text = f"{predictions.labels[place]}, {predicted}"
+            draw.text((left, top + _TILE), text, "black", small)
+    file = io.BytesIO()
+    sheet.save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def _pessimal(folder: Path) -> tuple[bytes, str] | None:

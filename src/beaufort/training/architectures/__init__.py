@@ -28,8 +28,7 @@ from beaufort.training.architectures import (
     wide_resnet,
 )
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._layers import Normalize
-from beaufort.training.architectures._size import NetworkSize, network_size
+from beaufort.training.architectures._layers import NetworkSize, Normalize, network_size
 from beaufort.training.stylization import network as stylizer
 
 __all__ = ["BatchNorm", "NetworkSize", "Normalize", "architectures", "build", "network_size"]
