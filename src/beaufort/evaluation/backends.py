@@ -66,7 +66,7 @@ class Backend(Protocol):
     """Corrupts the batches of a block."""
 
     lag: int
-    """Maximum batches in flight: handed to a model whose answers were not copy_to_host yet."""
+    """Maximum batches in flight: handed to a model whose predictions were not copied to the host yet."""
     ahead: bool
     """Whether the next block is decoded while this one is answered."""
 

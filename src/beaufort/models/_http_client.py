@@ -12,8 +12,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,8 +22,7 @@ class NoAnswerError(Exception):
     """The service sent no answer, or only a part of one; the request may be tried again."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """What a service sent."""
 
     status: int
@@ -33,11 +31,6 @@ class Reply:
     content: bytes
     """At most what was asked for; `whole` says whether there was more."""
     whole: bool
-
-    @property
-    def measured(self) -> bool:
-        """Whether the service said how long it is, so that it cannot have been cut without notice."""
-        return "content-length" in self.headers or "transfer-encoding" in self.headers
 
 
 class Client:
@@ -52,26 +45,23 @@ class Client:
         self._client = self._open()
 
     def post(self, body: bytes, headers: Mapping[str, str], most: int) -> Reply:
-        """Send a request, and take up to `most` bytes of the answer."""
+        """Send a request, and take up to `most` bytes of the response."""
         coming: Future[Reply] = Future()
         with self._lock:
             client = self._client
-        arguments = (coming, client, body, headers, most)
-        threading.Thread(target=self._work, args=arguments, daemon=True, name="beaufort-http").start()
+
+        def work() -> None:  # what happens becomes the future's, and is nobody's when the time is over
+            try:
+                coming.set_result(self._exchange(client, body, headers, most))
+            except BaseException as error:
+                coming.set_exception(error)
+
+        threading.Thread(target=work, daemon=True, name="beaufort-http").start()
         try:
             return coming.result(self._timeout)
         except TimeoutError:
             self._reopen(client)
             raise self._too_late() from None
-
-    def _work(
-        self, coming: Future[Reply], client: httpx2.Client, body: bytes, headers: Mapping[str, str], most: int
-    ) -> None:
-        """In the thread: what happens becomes the future's, and is nobody's when the time is over."""
-        try:
-            coming.set_result(self._exchange(client, body, headers, most))
-        except BaseException as error:
-            coming.set_exception(error)
 
     def _exchange(self, client: httpx2.Client, body: bytes, headers: Mapping[str, str], most: int) -> Reply:
         import httpx2

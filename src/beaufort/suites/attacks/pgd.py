@@ -81,16 +81,42 @@ class PGD:
         seed: int,
     ) -> Any:
         """The perturbed images."""
-        losses, done, answers = victim.look(pixels, truth)
+        losses, done, predictions = victim.look(pixels, truth)
         # The length of a step goes by epsilon; the radius may have grown with the image.
         length = self.step * radius / self.radius(1.0, min(pixels.shape[2:]))
-        search = _Search(self, victim, radius, length, best=pixels.clone(), losses=losses)
-        starts = self._confined(pixels + radius * self._random(pixels, words, seed), pixels, radius)
+        images = self._confined(pixels + radius * self._random(pixels, words, seed), pixels, radius)
+
+        def moved(images: Any, centers: Any, gradients: Any) -> Any:
+            direction = BALLS[self.norm].direction(gradients)
+            return self._confined(images + length * direction, centers, radius)
+
         if not self.keep_best:
-            return search.last(starts, pixels, truth if self.truth else answers[:, None])
-        open_ = (~done).nonzero()[:, 0]
-        search.go(starts[open_], pixels[open_], truth[open_], open_)
-        return search.best
+            labels = truth if self.truth else predictions[:, None]
+            for _ in range(self.steps):
+                images = moved(images, pixels, victim.gradients(images, labels)[2])
+            return images
+
+        best = pixels.clone()
+
+        def keep(images: Any, found: Any, wrong: Any, places: Any) -> None:
+            """Keep what is better than what is kept: an image that is predicted wrong, or a higher loss."""
+            better = wrong | (found > losses[places])
+            best[places[better]] = images[better]
+            losses[places[better]] = found[better]
+
+        places = (~done).nonzero()[:, 0]  # of the images that are still predicted right
+        images, centers, labels = images[places], pixels[places], truth[places]
+        for _ in range(self.steps):
+            if not len(places):
+                return best
+            found, wrong, gradients = victim.gradients(images, labels)
+            keep(images, found, wrong, places)
+            images = moved(images, centers, gradients)[~wrong]
+            centers, labels, places = centers[~wrong], labels[~wrong], places[~wrong]
+        if len(places):
+            found, wrong, _ = victim.look(images, labels)
+            keep(images, found, wrong, places)
+        return best
 
     def _random(self, pixels: Any, words: NDArray[np.uint64], seed: int) -> Any:
         """Numbers in [-1, 1) that depend on the image's id and the seed; the same for every epsilon."""
@@ -103,42 +129,3 @@ class PGD:
     def _confined(self, images: Any, centers: Any, radius: float) -> Any:
         inside = BALLS[self.norm].inside(images, centers, radius)
         return inside.clamp(0, 1) if self.clip else inside
-
-
-class _Search:
-    """The way of a batch of images through their balls."""
-
-    def __init__(
-        self, attack: PGD, victim: Victim, radius: float, length: float, *, best: Any, losses: Any
-    ) -> None:
-        self.attack, self.victim, self.radius, self.length = attack, victim, radius, length
-        self.best, self.losses = best, losses
-
-    def moved(self, images: Any, centers: Any, gradients: Any) -> Any:
-        direction = BALLS[self.attack.norm].direction(gradients)
-        return self.attack._confined(images + self.length * direction, centers, self.radius)
-
-    def last(self, images: Any, centers: Any, truth: Any) -> Any:
-        for _ in range(self.attack.steps):
-            _, _, gradients = self.victim.gradients(images, truth)
-            images = self.moved(images, centers, gradients)
-        return images
-
-    def go(self, images: Any, centers: Any, truth: Any, places: Any) -> None:
-        """All steps, on the images that are still answered right."""
-        for _ in range(self.attack.steps):
-            if not len(places):
-                return
-            losses, wrong, gradients = self.victim.gradients(images, truth)
-            self.note(images, losses, wrong, places)
-            images = self.moved(images, centers, gradients)[~wrong]
-            centers, truth, places = centers[~wrong], truth[~wrong], places[~wrong]
-        if len(places):
-            losses, wrong, _ = self.victim.look(images, truth)
-            self.note(images, losses, wrong, places)
-
-    def note(self, images: Any, losses: Any, wrong: Any, places: Any) -> None:
-        """Keep what is better than what is kept: an image that is answered wrong, or a higher loss."""
-        better = wrong | (losses > self.losses[places])
-        self.best[places[better]] = images[better]
-        self.losses[places[better]] = losses[better]
