@@ -307,7 +307,7 @@ def test_place_tells_of_pictures_that_were_not_shown(toys: Path) -> None:
     )
     how = ("place", "--model", "python:placed_model:make", "--data", "pictures", "--suite", "mine.yaml")
     text = invoke(*how, "--grid", "robustbench-cifar10", code=1)
-    assert "1 picture or file could not be shown and has no answer" in text
+    assert "1 image or file could not be read" in text
     assert "corruptions" in text
 
 

@@ -39,27 +39,24 @@ def scatter_panel(
     trend: Trend | None = None,
     intervals: bool = True,
     own: Mapping[str, float] | None = None,
-    colors: Sequence[Look] | None = None,
     heading: str | None = None,
 ) -> Axes:
     """Accuracy under a shift against standard accuracy, with y = x, the trend and its band.
 
     Args:
-        drawing: what is drawn on.
-        box: where.
+        drawing: canvas to draw on.
+        box: place on the canvas.
         grid: the models.
         y: the shift.
         x: the setting of the standard accuracy; the shift's own if None.
-        scale: of both axes.
+        scale: scale of both axes.
         least: models with a lower standard accuracy are not drawn; they stay in the fit.
-        trend: another than the grid's own.
+        trend: another trend than the grid's own.
         intervals: whether each accuracy has its 99.5 % interval.
         own: accuracies of a model to be highlighted, by setting.
-        colors: other than the grid's own.
-        heading: over the panel; the name of the shift if None.
+        heading: heading of the panel; the name of the shift if None.
     """
-    clean = grid.setting(x) if x is not None else grid.clean_of(y)
-    shift = grid.setting(y)
+    clean, shift = grid.clean_and_shift(y, x)
     line = fit_shift(grid, y, x=x, scale=scale) if trend is None else trend
     first, second = grid.column(clean.name), grid.column(shift.name)
     shown = ~(np.isnan(first) | np.isnan(second)) & (first >= least)
@@ -76,10 +73,8 @@ def scatter_panel(
     )
     _diagonal(drawing, axes)
     if intervals:
-        _intervals(
-            drawing, axes, grid, (clean.name, first), (shift.name, second), shown, colors or looks(grid)
-        )
-    for look in colors or looks(grid):
+        _intervals(drawing, axes, grid, (clean.name, first), (shift.name, second), shown)
+    for look in looks(grid):
         rows = shown & look.models
         drawing.dots(axes.points(first[rows], second[rows]), look.color)
     _trend(drawing, axes, line)
@@ -103,10 +98,9 @@ def _intervals(
     first: tuple[str, NDArray[np.float64]],
     second: tuple[str, NDArray[np.float64]],
     shown: NDArray[np.bool_],
-    colors: Sequence[Look],
 ) -> None:
     """Thin lines for the 99.5 % intervals of both accuracies."""
-    for look in colors:
+    for look in looks(grid):
         rows = np.flatnonzero(shown & look.models)
         lines = []
         for across, (name, column) in ((True, first), (False, second)):
@@ -199,7 +193,7 @@ def write_figure(
     """Draw one shift as an SVG or PNG file, by the ending of its name."""
     drawing = Drawing(620, 560)
     mine = None if own is None else {one.name: score.accuracy for one, score in own_settings(grid, own)}
-    needed = (grid.setting(x) if x is not None else grid.clean_of(y)).name, grid.setting(y).name
+    needed = [setting.name for setting in grid.clean_and_shift(y, x)]
     if mine is not None and (lacking := [name for name in needed if name not in mine]):
         raise OptionError(f"scores must have {' and '.join(needed)} to be drawn, got none for {lacking[0]}")
     scatter_panel(

@@ -146,6 +146,10 @@ class Grid:
             )
         return self.settings[one.clean]
 
+    def clean_and_shift(self, y: str, x: str | None = None) -> tuple[Setting, Setting]:
+        """The setting of the standard accuracy, the shift's own if `x` is None, and that of the shift."""
+        return self.clean_of(y) if x is None else self.setting(x), self.setting(y)
+
     def default_shift(self) -> str:
         """ImageNetV2, the shift that is meant where none is named; an error if the grid lacks it."""
         try:

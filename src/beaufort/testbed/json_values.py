@@ -70,9 +70,8 @@ def fits_dict(
                 raise
             failed[shift] = str(error)
             continue
-        clean = grid.setting(x) if x else grid.clean_of(shift)
-        names = clean.name, grid.setting(shift).name
-        fits.append(fit_dict(grid, *names, trend, resamples=resamples, seed=seed))
+        first, second = grid.clean_and_shift(shift, x)
+        fits.append(fit_dict(grid, first.name, second.name, trend, resamples=resamples, seed=seed))
     return {"grid": grid.name, "fits": fits, "not_fitted": failed}
 
 

@@ -71,13 +71,15 @@ class EffectiveRobustness:
     @property
     def mean_interval(self) -> Interval | None:
         """The mean of the ends: models share test images and the trend, so that they err together."""
-        ends = [one.interval for one in self.defined]
-        known = [one for one in ends if one is not None]
-        if not known or len(known) < len(ends):
-            return None
-        return Interval(
-            float(np.mean([one.low for one in known])), float(np.mean([one.high for one in known]))
-        )
+        return _mean_interval([one.interval for one in self.defined])
+
+
+def _mean_interval(ends: Sequence[Interval | None]) -> Interval | None:
+    """The mean of the ends; None if there is none, or one is not known."""
+    known = [one for one in ends if one is not None]
+    if not known or len(known) < len(ends):
+        return None
+    return Interval(float(np.mean([one.low for one in known])), float(np.mean([one.high for one in known])))
 
 
 def accuracy_intervals(percent: ArrayLike, images: ArrayLike, level: float = 0.995) -> tuple[Floats, Floats]:
@@ -118,8 +120,7 @@ def effective_robustness(
         seed: of its draws.
     """
     trend = fit_shift(grid, y, x=x, scale=scale, knee=knee)
-    first = grid.setting(x) if x is not None else grid.clean_of(y)
-    second = grid.setting(y)
+    first, second = grid.clean_and_shift(y, x)
     clean, shifted = grid.column(first.name), grid.column(second.name)
     given = ~(np.isnan(clean) | np.isnan(shifted))
     chosen = grid.select(select)
@@ -164,10 +165,7 @@ def measure(
     low, high = accuracy_intervals(shifted, shifted_images, level)
     below, above = band(trend, clean, level=level, resamples=resamples, seed=seed)
     with np.errstate(invalid="ignore"):
-        at_low, at_high = (
-            _predict_bounded(trend, clean_low, clean),
-            _predict_bounded(trend, clean_high, clean),
-        )
+        at_low, at_high = (_predict_bounded(trend, ends, clean) for ends in (clean_low, clean_high))
         fewer, more = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
         down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
         up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
@@ -238,10 +236,7 @@ class RelativeRobustness:
     @property
     def mean_interval(self) -> Interval | None:
         """The mean of the ends: models share their test images, so that they err together."""
-        ends = [one.interval for one in self.models if one.interval is not None]
-        if not ends or len(ends) < len(self.models):
-            return None
-        return Interval(float(np.mean([one.low for one in ends])), float(np.mean([one.high for one in ends])))
+        return _mean_interval([one.interval for one in self.models])
 
 
 def relative_robustness(

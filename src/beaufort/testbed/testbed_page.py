@@ -71,7 +71,7 @@ def to_page(
     if scale not in {"logit", "linear"}:
         raise OptionError(f"the axes of a page must be logit or linear, got {scale!r}")
     shift = _first_shift(grid) if y is None else grid.setting(y).name
-    clean = grid.setting(x).name if x is not None else grid.clean_of(shift).name
+    clean = grid.clean_and_shift(shift, x)[0].name
     data = _page_data(grid, clean, shift, scale, own, own_name)
     fits = list(_fits(grid))
     caveat = grid.facts.get("caveat")

@@ -200,8 +200,7 @@ def fit_shift(
         knee: `auto` splits where the images were filtered against a model: at the model that the setting
             names, or at the only fitted model with accuracy 0; None never splits; a percentage splits there.
     """
-    shift = grid.setting(y)
-    clean = grid.setting(x) if x is not None else grid.clean_of(y)
+    clean, shift = grid.clean_and_shift(y, x)
     if clean.name == shift.name:
         raise OptionError(f"x and y must be two settings of the grid {grid.name}, got {shift.name} for both")
     first, second = grid.column(clean.name), grid.column(shift.name)
