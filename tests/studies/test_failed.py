@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from beaufort.studies import Task, run_tasks
+from beaufort.studies import StudyTask, run_tasks
 from beaufort.studies.failed_runs import task_result
 from beaufort.studies.predictions import read_predictions, write_predictions
 from beaufort.training import failure
@@ -77,7 +77,7 @@ def stuck(folder: Path, deadline: float | None) -> bool | str:
 
 def test_the_command_tells_it_when_a_training_ends(tmp_path: Path) -> None:
     told: list[str] = []
-    task = Task("Conv3, seed 0", "made", "tests.studies.test_failed:stuck")
+    task = StudyTask("Conv3, seed 0", "made", "tests.studies.test_failed:stuck")
     assert run_tasks([[task]], tmp_path, tell=told.append).done == 1
     assert re.fullmatch(
         r"Conv3, seed 0: \d+\.\d s; no sign that the network learned: its last loss is 2\.3012, "

@@ -22,7 +22,7 @@ from beaufort.cli import app
 from beaufort.studies import STUDIES, reproduce
 from beaufort.studies.engine import Study, StudyOptions, run_study
 from beaufort.studies.predictions import read_predictions
-from beaufort.studies.tasks import LostProcessError, StudyOutcome, Task, run_tasks
+from beaufort.studies.study_tasks import LostProcessError, StudyOutcome, StudyTask, run_tasks
 from tests.studies.rehearsal import Rehearsal
 
 FIXTURES = {
@@ -227,9 +227,9 @@ def make_file(folder: Path, deadline: float | None, *, file: str, sees: str = ""
     return True
 
 
-def file_task(file: str, after: tuple[str, ...] | None = None, **options: str) -> Task:
+def file_task(file: str, after: tuple[str, ...] | None = None, **options: str) -> StudyTask:
     call = "tests.studies.test_studies:make_file"
-    return Task(file, file, call, {"file": file, **options}, after=after)
+    return StudyTask(file, file, call, {"file": file, **options}, after=after)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -251,7 +251,7 @@ def not_made(folder: Path, deadline: float | None) -> bool:
 
 
 def test_what_needs_a_task_that_was_not_made_is_left(tmp_path: Path) -> None:
-    stopped = Task("stopped", "stopped", "tests.studies.test_studies:not_made")
+    stopped = StudyTask("stopped", "stopped", "tests.studies.test_studies:not_made")
     tasks = [stopped, file_task("needs it", ("stopped",)), file_task("does not", ())]
     assert run_tasks([tasks], tmp_path, jobs=2) == StudyOutcome(done=1, there=0, left=2)
     assert (tmp_path / "does not").exists()
@@ -264,7 +264,7 @@ def end_process(folder: Path, deadline: float | None) -> bool:
 
 
 def test_a_process_that_is_ended_is_told_with_its_task(tmp_path: Path) -> None:
-    tasks = [file_task("first"), Task("large", "large", "tests.studies.test_studies:end_process")]
+    tasks = [file_task("first"), StudyTask("large", "large", "tests.studies.test_studies:end_process")]
     with pytest.raises(LostProcessError, match=r"killed.*: large;"):
         run_tasks([[one] for one in tasks], tmp_path, jobs=2)
     assert (tmp_path / "first").exists()
@@ -272,9 +272,9 @@ def test_a_process_that_is_ended_is_told_with_its_task(tmp_path: Path) -> None:
 
 def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
     program = (
-        "from pathlib import Path; from beaufort.studies.tasks import Task, run_tasks\n"
+        "from pathlib import Path; from beaufort.studies.study_tasks import StudyTask, run_tasks\n"
         "if __name__ == '__main__':\n"
-        "    tasks = [Task(n, n, 'tests.studies.test_studies:wait_long') for n in 'ab']\n"
+        "    tasks = [StudyTask(n, n, 'tests.studies.test_studies:wait_long') for n in 'ab']\n"
         f"    run_tasks([tasks], Path({str(tmp_path)!r}), jobs=2)\n"
     )
     file = tmp_path / "killed.py"
@@ -308,7 +308,8 @@ def _lives(pid: int) -> bool:
 
 def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
     tasks = [
-        Task(f"task {n}", str(n), "tests.studies.test_studies:fail_after_one", {"place": n}) for n in (0, 1)
+        StudyTask(f"task {n}", str(n), "tests.studies.test_studies:fail_after_one", {"place": n})
+        for n in (0, 1)
     ]
     study = Study(name="few", parts=("page",), data=(), plan=lambda _: [tasks], files=lambda *_: [])
     with pytest.raises(OptionError, match="photos must be there"):

@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from beaufort.studies.engine import STUDIES, Study, StudyOptions, reproduce
-from beaufort.studies.tasks import StudyOutcome, Task, run_tasks
+from beaufort.studies.study_tasks import StudyOutcome, StudyTask, run_tasks
 
-__all__ = ["STUDIES", "Study", "StudyOptions", "StudyOutcome", "Task", "reproduce", "run_tasks"]
+__all__ = ["STUDIES", "Study", "StudyOptions", "StudyOutcome", "StudyTask", "reproduce", "run_tasks"]

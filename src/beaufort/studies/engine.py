@@ -14,7 +14,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.files import write_bytes
 from beaufort._core.text import counted
 from beaufort._core.validation import validate_choice, validate_count
-from beaufort.studies.tasks import StudyOutcome, Task, run_tasks
+from beaufort.studies.study_tasks import StudyOutcome, StudyTask, run_tasks
 
 STUDIES = {
     "imagenet-c-enhancements": "beaufort.studies.enhancements:STUDY",
@@ -80,7 +80,7 @@ class Study:
     """What can be asked for alone."""
     data: tuple[str, ...]
     """Datasets whose place can be given."""
-    plan: Callable[[StudyOptions], Sequence[Sequence[Task]]]
+    plan: Callable[[StudyOptions], Sequence[Sequence[StudyTask]]]
     """The tasks, in phases."""
     files: Callable[[Path, StudyOptions], Iterable[tuple[str, bytes]]]
     """Names and contents of all tables, figures and pages that the predictions in a folder suffice for."""

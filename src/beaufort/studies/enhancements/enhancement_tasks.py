@@ -19,7 +19,7 @@ from beaufort.studies.enhancements.enhancement_settings import (
     photo_conditions,
 )
 from beaufort.studies.enhancements.training_arms import TrainingArm, training_arms
-from beaufort.studies.tasks import Task
+from beaufort.studies.study_tasks import StudyTask
 from beaufort.training.trained import FACTS
 
 _PHOTOS = "beaufort.studies.enhancements.photo_runs"
@@ -29,7 +29,7 @@ _ONE_SEED = frozenset({"transfer"})
 """Questions with so many arms that one seed has to do."""
 
 
-def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
+def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list[StudyTask]]:
     """What there is to do, in phases: photos come first, a condition at a time, then trainings."""
     chosen = [design for design in DESIGNS if not only or design in only]
     common = {"settings": settings}
@@ -46,12 +46,12 @@ _PASSES: Mapping[PhotoPass, frozenset[str]] = {
 
 def _photo_phases(
     settings: EnhancementSettings, designs: list[str], common: Mapping[str, Any]
-) -> list[list[Task]]:
+) -> list[list[StudyTask]]:
     if not (settings.photos and settings.networks):
         return []
     passes = [which for which, questions in _PASSES.items() if questions & set(designs)]
     statistics = [
-        Task(
+        StudyTask(
             f"{network} behind CLAHE",
             lines_file(network),
             f"{_PHOTOS}:renormalize",
@@ -61,7 +61,7 @@ def _photo_phases(
         for network in (settings.network_files if "fronts" in passes else ())
     ]
     conditions = [
-        Task(
+        StudyTask(
             f"{which}, {condition}",
             condition_file(which, condition),
             f"{_PHOTOS}:predict_condition",
@@ -75,7 +75,7 @@ def _photo_phases(
 
 def _training_phases(
     settings: EnhancementSettings, designs: list[str], common: Mapping[str, Any]
-) -> list[list[Task]]:
+) -> list[list[StudyTask]]:
     arms = training_arms(settings)
     wanted = [design for design in designs if arms.get(design)]
     if not wanted:
@@ -84,7 +84,7 @@ def _training_phases(
     known = {arm.name: arm for group in arms.values() for arm in group}
     seeds = {arm.name: 1 if group in _ONE_SEED else settings.seeds for group in groups for arm in arms[group]}
     seeds |= {arm: settings.seeds for name in seeds if (arm := known[name].start) and arm not in seeds}
-    tasks: list[Task] = []
+    tasks: list[StudyTask] = []
     for seed in range(settings.seeds):  # all arms with one seed before any with the next
         chosen = [known[name] for name, count in seeds.items() if seed < count]
         tasks += _tasks_of_seed(chosen, seed, common)
@@ -94,7 +94,7 @@ def _training_phases(
 _FROM_SCRATCH = frozenset({"aggregation", "multiscale", "shake", "small"})
 
 
-def _tasks_of_seed(arms: Sequence[TrainingArm], seed: int, common: Mapping[str, Any]) -> list[Task]:
+def _tasks_of_seed(arms: Sequence[TrainingArm], seed: int, common: Mapping[str, Any]) -> list[StudyTask]:
     """Networks that arms start from or test, then the arms."""
     answers = {arm.name: f"cifar/{arm.name}-seed{seed}.npz" for arm in arms}
     networks: dict[str, str] = {}
@@ -105,12 +105,14 @@ def _tasks_of_seed(arms: Sequence[TrainingArm], seed: int, common: Mapping[str, 
     for name, file in networks.items():
         serves = tuple(answers[arm.name] for arm in arms if name in {arm.name, arm.start, arm.tests})
         options = {**common, "arm": name, "seed": seed}
-        tasks.append(Task(f"{name}, seed {seed}, trained", file, _START, options, serves=serves, after=()))
+        tasks.append(
+            StudyTask(f"{name}, seed {seed}, trained", file, _START, options, serves=serves, after=())
+        )
     for arm in arms:
         needs = [networks[one] for one in (arm.name, arm.start, arm.tests) if one in networks]
         options = {**common, "arm": arm.name, "seed": seed}
         name = f"{arm.name}, seed {seed}"
-        tasks.append(Task(name, answers[arm.name], _ARM, options, after=tuple(needs)))
+        tasks.append(StudyTask(name, answers[arm.name], _ARM, options, after=tuple(needs)))
     return tasks
 
 
@@ -118,7 +120,7 @@ def _settings(options: StudyOptions) -> EnhancementSettings:
     return options.settings(EnhancementSettings, **named_data(options.data))
 
 
-def _plan(options: StudyOptions) -> list[list[Task]]:
+def _plan(options: StudyOptions) -> list[list[StudyTask]]:
     settings = _settings(options)
     _tell_about_photos(settings, options)
     return plan(settings, options.parts)

@@ -30,7 +30,7 @@ from beaufort.studies.icons_50.icon_networks import (
     style_split,
 )
 from beaufort.studies.predictions import StudyPredictions, logits, write_predictions
-from beaufort.studies.tasks import Task
+from beaufort.studies.study_tasks import StudyTask
 from beaufort.training import TrainingTensors, open_training_data, train
 
 _LONG = "shake26-96d"
@@ -45,7 +45,7 @@ _KEPT = (
 _BATCH = 500
 
 
-def plan(settings: IconSettings, only: Iterable[str] = ()) -> list[list[Task]]:
+def plan(settings: IconSettings, only: Iterable[str] = ()) -> list[list[StudyTask]]:
     """What there is to do, in phases: the table, the question about Shake-Shake, its 500 epochs, the rest."""
     chosen = tuple(only)
     parts = {part for part in chosen if part in PARTS} or {*_TABLE, *PARTS} - {"traditional-released"}
@@ -74,8 +74,8 @@ def _phases(settings: IconSettings, parts: set[str]) -> list[list[tuple[str, str
     return [table, arms, long, others]
 
 
-def _task(name: str, split: str, seed: int, settings: IconSettings) -> Task:
-    return Task(
+def _task(name: str, split: str, seed: int, settings: IconSettings) -> StudyTask:
+    return StudyTask(
         f"{VARIANTS[name].title} without {held_out_title(split)}, seed {seed}",
         f"answers/{name}@{split}-seed{seed}.npz",
         "beaufort.studies.icons_50.icon_runs:make_model",
@@ -181,7 +181,7 @@ def _part(every: TrainingTensors, places: NDArray[np.int64], split: str) -> Trai
     )
 
 
-def _plan(options: StudyOptions) -> list[list[Task]]:
+def _plan(options: StudyOptions) -> list[list[StudyTask]]:
     if "icons-50" not in options.data:
         raise OptionError(
             "data must name the folder, archive or .npz file with Icons-50, which nobody may pass on; add "

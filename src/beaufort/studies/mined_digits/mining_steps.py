@@ -55,7 +55,7 @@ from beaufort.studies.mined_digits.digit_classifiers import (
     train_classifier,
 )
 from beaufort.studies.mined_digits.painted_digits import PAIRS, paint, placed
-from beaufort.studies.tasks import Task
+from beaufort.studies.study_tasks import StudyTask
 from beaufort.training.ending import label_entropy
 
 PARTS = ("train", "images", "mine")
@@ -101,12 +101,12 @@ class DigitSettings(StudySettings):
         return {"steps": 2, "batch": 50, "guidance": 1.0} if self.rehearse else {"steps": 50, "batch": 600}
 
 
-def plan(settings: DigitSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
+def plan(settings: DigitSettings, only: tuple[str, ...] = ()) -> list[list[StudyTask]]:
     """Return what there is to do, in phases."""
     parts = set(only or PARTS)
 
-    def task(title: str, file: str, step: str, **options: str) -> Task:
-        return Task(title, file, f"{__name__}:{step}", {"settings": settings, **options})
+    def task(title: str, file: str, step: str, **options: str) -> StudyTask:
+        return StudyTask(title, file, f"{__name__}:{step}", {"settings": settings, **options})
 
     phases = []
     if "train" in parts:
@@ -292,7 +292,7 @@ def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
         cast_vote(review, int(row["id"]), card.showing, votes)
 
 
-def _plan(options: StudyOptions) -> list[list[Task]]:
+def _plan(options: StudyOptions) -> list[list[StudyTask]]:
     train = f"mnist:{options.data['mnist']}#train" if "mnist" in options.data else "mnist-train"
     settings = replace(options.settings(DigitSettings, train=train), device=choose_device(options.device))
     return plan(settings, options.parts)

@@ -25,7 +25,7 @@ from beaufort.studies.predictions import (
     read_test_images,
     write_predictions,
 )
-from beaufort.studies.tasks import Task
+from beaufort.studies.study_tasks import StudyTask
 from beaufort.training import Recipe, TrainingData, load_trained, open_training_data, train
 
 _HERE = __name__
@@ -39,7 +39,7 @@ PARTS = ("fig2", "fig3", "fig4", "selection", "pessimal", "gallery")
 """What can be asked for alone; the pages are made from whatever is there."""
 
 
-def plan(settings: MnistSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
+def plan(settings: MnistSettings, only: tuple[str, ...] = ()) -> list[list[StudyTask]]:
     """What there is to do, in phases: Conv1, then what needs it or not."""
     parts = set(only or PARTS)
     common = {"settings": settings}
@@ -52,7 +52,7 @@ def plan(settings: MnistSettings, only: tuple[str, ...] = ()) -> list[list[Task]
             second += [_model_task(name, seed, common) for seed in seeds]
     if "pessimal" in parts:
         file = "pessimal/seed0.npz"
-        second.append(Task("pessimal noise", file, f"{_HERE}:make_pessimal", {**common, "seed": 0}))
+        second.append(StudyTask("pessimal noise", file, f"{_HERE}:make_pessimal", {**common, "seed": 0}))
     if parts & {"fig4", "selection"}:
         for seed in seeds:
             second += [_tuned_task(kind, name, seed, common) for kind, name in _tunings(settings)]
@@ -69,8 +69,8 @@ def _tunings(settings: MnistSettings) -> list[tuple[str, str]]:
     return [("all", ""), *(("but", n) for n in names), *(("single", n) for n in (CLEAN, *names))]
 
 
-def _model_task(name: str, seed: int, common: Mapping[str, Any]) -> Task:
-    return Task(
+def _model_task(name: str, seed: int, common: Mapping[str, Any]) -> StudyTask:
+    return StudyTask(
         f"{MODELS[name]}, seed {seed}",
         f"answers/{name}-seed{seed}.npz",
         f"{_HERE}:make_model",
@@ -78,9 +78,9 @@ def _model_task(name: str, seed: int, common: Mapping[str, Any]) -> Task:
     )
 
 
-def _tuned_task(kind: str, name: str, seed: int, common: Mapping[str, Any]) -> Task:
+def _tuned_task(kind: str, name: str, seed: int, common: Mapping[str, Any]) -> StudyTask:
     label = f"{kind}-{name}" if name else kind
-    return Task(
+    return StudyTask(
         f"Conv1 tuned on {label.replace('-', ' ')}, seed {seed}",
         f"tuned/{label}-seed{seed}.npz",
         f"{_HERE}:make_tuned",

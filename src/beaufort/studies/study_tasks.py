@@ -22,7 +22,7 @@ class LostProcessError(BeaufortError, RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class StudyTask:
     """One piece of work, which can be sent to another process."""
 
     name: str
@@ -66,7 +66,7 @@ class StudyOutcome:
 
 
 def run_tasks(
-    phases: Sequence[Sequence[Task]],
+    phases: Sequence[Sequence[StudyTask]],
     folder: Path,
     *,
     jobs: int = 1,
@@ -106,11 +106,11 @@ def run_tasks(
     return StudyOutcome(there - before, before, sum(map(len, phases)) - there)
 
 
-def _missing(phases: Sequence[Sequence[Task]], folder: Path) -> dict[Task, set[str]]:
+def _missing(phases: Sequence[Sequence[StudyTask]], folder: Path) -> dict[StudyTask, set[str]]:
     """Return the tasks to do, each with the files of other such tasks that have to be there first."""
     left = [[task for task in phase if not task.is_done(folder)] for phase in phases]
     every = {task.file for phase in left for task in phase}
-    found: dict[Task, set[str]] = {}
+    found: dict[StudyTask, set[str]] = {}
     for phase in left:
         before = {task.file for task in found}
         found |= {task: before if task.after is None else every & {*task.after} for task in phase}
@@ -118,7 +118,7 @@ def _missing(phases: Sequence[Sequence[Task]], folder: Path) -> dict[Task, set[s
 
 
 def _run_in_processes(
-    missing: dict[Task, set[str]],
+    missing: dict[StudyTask, set[str]],
     folder: Path,
     deadline: float | None,
     say: Callable[[str], None],
@@ -126,7 +126,7 @@ def _run_in_processes(
 ) -> None:
     """Share tasks among processes, which stay, so that what they keep, as corrupted images, is made once."""
     waiting, there = dict(missing), set[str]()
-    running: dict[Future[tuple[bool | str, float]], Task] = {}
+    running: dict[Future[tuple[bool | str, float]], StudyTask] = {}
     spawn = multiprocessing.get_context("spawn")  # CUDA survives no fork
     with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent) as pool:
         try:
@@ -164,12 +164,12 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _timed(task: Task, folder: Path, deadline: float | None) -> tuple[bool | str, float]:
+def _timed(task: StudyTask, folder: Path, deadline: float | None) -> tuple[bool | str, float]:
     start = time.monotonic()
     return task.run(folder, deadline), time.monotonic() - start
 
 
-def _report(task: Task, result: tuple[bool | str, float], say: Callable[[str], None]) -> bool:
+def _report(task: StudyTask, result: tuple[bool | str, float], say: Callable[[str], None]) -> bool:
     """Report a task that is done; whether it is."""
     made, seconds = result
     if made:
