@@ -471,7 +471,9 @@ def test_results_in_memory_are_joined_judged_and_printed(fill: Fill) -> None:
     joined = join_results([good, bad])
     assert joined.models == ("net (results 1)", "net (results 2)")
     assert join_results([good, good]).models == ("net",)
-    drop = gate(bad, good, metric="mean_accuracy", baseline="none").drop
+    verdict = gate(bad, good, metric="mean_accuracy", baseline="none")
+    assert str(verdict).startswith(f"gate {verdict.decision}")
+    drop = verdict.drop
     whole = score(stored, baseline="none", calibration=False)
     by_name = {one.model: one.metrics["mean_accuracy"].value for one in whole.models}
     assert drop is not None
@@ -483,4 +485,7 @@ def test_results_in_memory_are_joined_judged_and_printed(fill: Fill) -> None:
     text = str(whole)
     assert text.splitlines()[0].startswith(whole.suite.title)
     assert all(one in text for one in ("good", "bad", "Place"))
-    assert len(repr(whole)) < 200 > len(repr(whole.models[0]))
+    compared = compare(stored, baseline="none")
+    for one in (whole, whole.models[0], whole.pairs.forms["good"]["mean_accuracy"], compared, good):
+        assert len(repr(one)) < 200
+    assert repr(stored.predictions("good")).startswith("<Predictions of good")

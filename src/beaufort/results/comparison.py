@@ -67,6 +67,9 @@ class Comparison:
     """For every pair, all conditions."""
     calibration: tuple[CalibrationDifference, ...]
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.scores!r}: {len(self.differences)} differences>"
+
 
 def compare(
     results: Results,

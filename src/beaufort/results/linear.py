@@ -80,6 +80,9 @@ class Linear:
     def n(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        return f"<Linear {self.value:.6g}, a mean over {self.n:,}>"
+
     @property
     def standard_error(self) -> float | None:
         """The standard deviation of the mean; None for a single image."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,38 +109,37 @@ def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
 def metric_forms(
     suite: Suite, columns: Columns, model: str, errors: Errors, divisor: Divisor | None
 ) -> dict[str, Linear]:
-    """The headline numbers that can be had; the suite's own come first, in its order."""
+    """The headline numbers that can be computed; the suite's own come first, in its order."""
     places = [i for i, column in enumerate(columns) if column is not None]
-    possible: dict[str, Callable[[], Linear]] = {}
-    if divisor is not None:
-        if "mce" not in divisor.unable:
-            possible["mce"] = lambda: ratio_form(model, errors, divisor, places, columns, relative=False)
-        if None in columns and "relative_mce" not in divisor.unable:
-            possible["relative_mce"] = lambda: ratio_form(
-                model, errors, divisor, places, columns, relative=True
-            )
+    found: dict[str, Linear] = {}
+    for name, relative in (("mce", False), ("relative_mce", True)):
+        if _can_divide(divisor, columns, relative=relative):
+            found[name] = ratio_form(model, errors, divisor, places, columns, relative=relative)
     clean = suite.clean_in_mean or not places
     rows = [i for i, column in enumerate(columns) if column is not None or clean]
-    possible["mean_accuracy"] = lambda: _accuracy_form(model, errors, rows)
+    found["mean_accuracy"] = _accuracy_form(model, errors, rows)
     for name in suite.metrics:
         if name in metrics and metrics[name].of_errors:
-            possible[name] = lambda own=metrics[name]: _own_form(own, columns, model, errors)  # type: ignore[misc]
-    order = [name for name in suite.metrics if name in possible]
-    return {name: possible[name]() for name in dict.fromkeys([*order, *possible])}
+            found[name] = _own_form(metrics[name], columns, model, errors)
+    order = [name for name in suite.metrics if name in found]
+    return {name: found[name] for name in dict.fromkeys([*order, *found])}
+
+
+def _can_divide(divisor: Divisor | None, columns: Columns, *, relative: bool) -> TypeGuard[Divisor]:
+    needed = "relative_mce" if relative else "mce"
+    return divisor is not None and needed not in divisor.unable and (None in columns or not relative)
 
 
 def corruption_forms(
     columns: Columns, model: str, errors: Errors, divisor: Divisor | None, kind: str
 ) -> dict[str, Linear]:
-    """One number a corruption: `error`, `ce` or `relative_ce`; none if it cannot be had."""
+    """One number per corruption: `error`, `ce` or `relative_ce`; none if it cannot be computed."""
     places = {column: i for i, column in enumerate(columns) if column is not None}
     if kind == "error":
-        return {
-            column: Linear.of(0.0, {model: (errors, np.eye(len(columns))[i])}) for column, i in places.items()
-        }
+        one = np.eye(len(columns))
+        return {column: Linear.of(0.0, {model: (errors, one[i])}) for column, i in places.items()}
     relative = kind == "relative_ce"
-    needed = "relative_mce" if relative else "mce"
-    if divisor is None or needed in divisor.unable or (relative and None not in columns):
+    if not _can_divide(divisor, columns, relative=relative):
         return {}
     return {
         column: ratio_form(model, errors, divisor, [i], columns, relative=relative)

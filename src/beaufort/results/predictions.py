@@ -50,6 +50,9 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        return f"<Predictions of {self.model}: {len(self.conditions)} conditions, {len(self):,} images>"
+
     @property
     def size(self) -> int:
         """About how many bytes it takes."""

@@ -108,6 +108,10 @@ class Verdict:
         """Failed if any check is; else undecided if any check is; else passed."""
         return worst_decision(self.checks)
 
+    def __str__(self) -> str:
+        checks = (f"{one.demand}: {one.estimate:.2%}, {one.decision}" for one in self.checks)
+        return f"gate {self.decision} ({'; '.join(checks)})"
+
     @property
     def ok(self) -> bool:
         """Whether it passed."""
