@@ -17,9 +17,9 @@ from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
 from beaufort._core.registry import near_names
 from beaufort._core.remote import is_url
 from beaufort._core.text import encodable
-from beaufort.data._copies import local_copy, travelling
 from beaufort.data._dataset import Dataset
 from beaufort.data._reader import Reader, readers
+from beaufort.data._url_copies import as_portable, local_copy
 from beaufort.data.images import is_image_name
 from beaufort.data.labels import class_names
 
@@ -149,7 +149,7 @@ def _from_path(spec: DatasetSpec) -> Dataset:
     if not spec.kind:
         raise OptionError(_unknown_name(spec.text))
     opened = readers[spec.kind].open(spec.location, spec.part)
-    return replace(travelling(opened, *spec[1:]), name=dataset_name(*spec[1:]))
+    return replace(as_portable(opened, *spec[1:]), name=dataset_name(*spec[1:]))
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data._copies import travelling
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._load import DatasetSpec, dataset_name, parse_spec
 from beaufort.data._reader import reader, readers
 from beaufort.data._rows import RowIds, Rows
+from beaufort.data._url_copies import as_portable
 from beaufort.data.folder import open_class_folders
 from beaufort.data.labels import class_names
 from beaufort.data.numpy_files import pixels_in, stored_in
@@ -153,7 +153,7 @@ class StoredSet:
         """The pictures of one condition."""
         part = corruption if self.kind == "mnist-c" else f"{corruption}@{severity}"
         opened = readers[self.kind].open(self.location, part)
-        found = travelling(opened, self.kind, self.location, part)
+        found = as_portable(opened, self.kind, self.location, part)
         return replace(found, name=self.name, strict=self.strict)
 
     def clean(self) -> Dataset | None:

@@ -261,7 +261,7 @@ def evaluate(
             from uint8 images `(n, h, w, c)` to logits.
         suite: a suite, its name or file; a list of conditions; or a list of names of corruptions, each at
             all five severities, beside the clean images.
-        data: a text for `open_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
+        data: a text for `load_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
             `Dataset` or `DataLoader`, whose items are read in their own order; images are uint8, or floats
             from 0 to 1. For a suite of several datasets, a mapping with one for each name. A published C-set
             as a whole, `cifar10-c:FOLDER`, is evaluated as it is stored.

@@ -21,8 +21,15 @@ from beaufort.data import ICON_PACKAGES, IconPackage, assets, entries
 from beaufort.data.labels import class_names
 from beaufort.data.writers import make_icons_open
 from beaufort.data.writers.icons_open import build
-from beaufort.data.writers.icons_open.artwork import Artwork, IconSubtype, icon_subtypes
-from beaufort.data.writers.icons_open.raster import SIDE, difference, rasterize, thumbnail
+from beaufort.data.writers.icons_open.artwork import (
+    SIDE,
+    Artwork,
+    IconSubtype,
+    difference,
+    icon_subtypes,
+    rasterize,
+    thumbnail,
+)
 
 pytest.importorskip("resvg_py", reason="resvg_py is not installed; the extra icons has it")
 

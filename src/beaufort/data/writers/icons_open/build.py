@@ -17,8 +17,17 @@ from beaufort._core.files import write_bytes
 from beaufort._core.text import csv_text
 from beaufort.data._catalog_entries import ICON_PACKAGES, IconPackage
 from beaufort.data.images import FORMATS, encode
-from beaufort.data.writers.icons_open.artwork import Artwork, IconSubtype, icon_subtypes
-from beaufort.data.writers.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer, thumbnail
+from beaufort.data.writers.icons_open.artwork import (
+    SAME,
+    SIDE,
+    Artwork,
+    IconSubtype,
+    difference,
+    icon_subtypes,
+    rasterize,
+    rasterizer,
+    thumbnail,
+)
 from beaufort.data.writers.output_folder import Failure, Outcome, Progress, claim_folder, stop_reason
 
 MANIFEST, DATASHEET = "manifest.csv", "README.md"

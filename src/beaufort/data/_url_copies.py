@@ -86,18 +86,11 @@ def _copy(remote: Remote, files: list[_File], target: Path) -> None:
     for folder in {(target / file.path).parent for file in files}:
         remove_leftovers(folder)
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="beaufort copy") as pool:
-        for _ in pool.map(
-            lambda file: _fetch(remote, file, target / file.path if file.path else target), files
-        ):
-            pass
+        missing = [file for file in files if not (target / file.path).exists()]
+        list(pool.map(lambda file: remote.ask(lambda: _fetch(remote, file, target / file.path)), missing))
 
 
 def _fetch(remote: Remote, file: _File, place: Path) -> None:
-    if not place.exists():
-        remote.ask(lambda: _fetch_once(remote, file, place))
-
-
-def _fetch_once(remote: Remote, file: _File, place: Path) -> None:
     with draft(place) as passing:
         remote.fs.get_file(file.full, passing.name)
         size = Path(passing.name).stat().st_size
@@ -130,7 +123,7 @@ def _reopened(kind: str, url: str, part: str, copy: str) -> _Copied:
     return _Copied(readers[kind].open(str(place), part).pixels, (kind, url, part, copy))
 
 
-def travelling(dataset: Dataset, kind: str, location: str, part: str) -> Dataset:
+def as_portable(dataset: Dataset, kind: str, location: str, part: str) -> Dataset:
     """A data set that was opened at a location; if that is a copy, it can be sent to other machines."""
     place = Path(location)
     if place.parent.parent != cache_folder() / _FOLDER:
