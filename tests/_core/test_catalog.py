@@ -26,9 +26,9 @@ from beaufort._core.catalog import (
     Asset,
     Entry,
     Npm,
+    Progress,
     Source,
     State,
-    Tell,
     Url,
     Wheel,
     assets,
@@ -47,7 +47,7 @@ CONTENT = b"a texture"
 class Broken:
     place = "a broken source"
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         raise OSError("no route")
 
 
@@ -57,7 +57,7 @@ class Given:
         self.place = f"a source of {content!r}"
         self.asked = 0
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         self.asked += 1
         path.write_bytes(self.content)
 
@@ -281,7 +281,7 @@ def test_a_download_that_was_cut_goes_on(monkeypatch: pytest.MonkeyPatch, server
     register(monkeypatch, Url(server.url), content=BIG)
     server.cuts = [1000, 2000]
     told: list[tuple[int, int]] = []
-    path = fetch("tests/file.bin", tell=lambda done, total: told.append((done, total)))
+    path = fetch("tests/file.bin", progress=lambda done, total: told.append((done, total)))
     assert path.read_bytes() == BIG
     assert server.asked == [None, "bytes=1000-", "bytes=3000-"]
     assert told[-1] == (len(BIG), len(BIG))
@@ -369,7 +369,7 @@ def test_pulling_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Entry("tests", "a file", "none", "these tests", "https://example.org", ("tests/file.bin",))
     monkeypatch.setitem(entries._things, "tests", entry)
     told: list[tuple[int, int]] = []
-    assert [path.name for path in pull("tests", tell=lambda *now: told.append(now))] == ["file.bin"]
+    assert [path.name for path in pull("tests", progress=lambda *now: told.append(now))] == ["file.bin"]
     assert told[-1] == (9, 9)
 
 

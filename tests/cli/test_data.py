@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from beaufort._core.catalog import Asset, Entry, Tell, assets, entries
+from beaufort._core.catalog import Asset, Entry, Progress, assets, entries
 from beaufort.cli import app
 
 RUNNER = CliRunner()
@@ -23,9 +23,9 @@ CONTENT = b"a few digits"
 class Given:
     place = "a source"
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         path.write_bytes(CONTENT)
-        tell(len(CONTENT), len(CONTENT))
+        progress(len(CONTENT), len(CONTENT))
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

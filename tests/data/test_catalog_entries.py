@@ -46,7 +46,7 @@ class Given:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
-    def save(self, path: Path, tell: catalog.Tell) -> None:
+    def save(self, path: Path, progress: catalog.Progress) -> None:
         path.write_bytes(self.content)
 
 

@@ -70,7 +70,7 @@ def pull_data(
     for entry in wanted:
         try:
             with progress_bar(entry.name) as tell:
-                paths = pull(entry.name, tell=tell)
+                paths = pull(entry.name, progress=tell)
             folder = paths[0].parent if to is None else _copied(entry, to)
             many = counted(len(paths), "file")
             typer.echo(

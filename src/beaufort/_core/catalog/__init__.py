@@ -26,15 +26,15 @@ from beaufort._core.catalog.fetching import (
     register_entry,
     state,
 )
-from beaufort._core.catalog.sources import Npm, Source, Tell, Url, Wheel, gunzip
+from beaufort._core.catalog.sources import Npm, Progress, Source, Url, Wheel, gunzip
 
 __all__ = [
     "Asset",
     "Entry",
     "Npm",
+    "Progress",
     "Source",
     "State",
-    "Tell",
     "Url",
     "Wheel",
     "assets",

