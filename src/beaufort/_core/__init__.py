@@ -1,1 +1,1 @@
-"""Foundation used by every other package; private, without public names of its own."""
+"""Foundation of all other packages: arrays, errors, files, registries, text, validation; private."""

@@ -1,1 +1,1 @@
-"""Modules to import in place of other packages: their names and signatures, our backend."""
+"""Drop-in replacements for modules of other packages."""

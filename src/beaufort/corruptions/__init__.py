@@ -1,4 +1,4 @@
-"""Every corruption of ImageNet-C, its successor C-bar and MNIST-C, one file each.
+"""Corruptions of ImageNet-C, C-bar and MNIST-C with their kernels, and the sequences of ImageNet-P.
 
 A file of this package is written as a plug-in is: it imports what it needs from here and registers its
 corruption.

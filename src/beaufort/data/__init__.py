@@ -1,4 +1,4 @@
-"""Datasets: readers of files and folders, the catalog of files to download, and preparation of images.
+"""Datasets: readers of files and directories, images, labels, the catalog of downloads, and writers.
 
 ```python
 from beaufort.data import load_dataset

@@ -1,4 +1,4 @@
-"""Evaluation: models × conditions × images, with predictions stored so that nothing is computed twice.
+"""Evaluation of models under conditions: plan, tasks, batches, predictions, and the engines that run them.
 
 `plan` lists what is missing, and `execute` computes it: tasks go to an engine, and predictions to the store.
 """

@@ -1,4 +1,4 @@
-"""Metrics: pure functions of arrays, and the published figures that they are compared with.
+"""Metrics as pure functions of arrays, their published values, and statistics: intervals and tests.
 
 Shares are in [0, 1]. Nothing here answers 0 or NaN for "no data". The classes for training loops are
 in `beaufort.metrics.torch`, which is imported by name.

@@ -1,4 +1,4 @@
-"""Hard test images: planned, generated, chosen by models' failures, exported, and evaluated.
+"""Hard test images: planned, generated, selected by model failures, reviewed by people, exported.
 
 `make_plan` crosses categories with nuisances into a list that can be read before it costs anything;
 `generate` carries it out with any `Generator`. `CompositeGenerator` puts cut-outs on backgrounds and surfaces

@@ -1,4 +1,4 @@
-"""Models: 8-bit images in, logits out, whatever library runs them.
+"""Models of any library (uint8 images in, logits out), image filters, and scoring of logits.
 
 ```python
 from beaufort.models import load_model

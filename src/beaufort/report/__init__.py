@@ -1,4 +1,4 @@
-"""Reports: the numbers of a store as a page, and as tables for papers, programs and model cards.
+"""Reports: pages, tables and figures made from results.
 
 `figure_numbers` computes what the figures show; `data/*.js` only draws it.
 """

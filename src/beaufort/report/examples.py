@@ -53,7 +53,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Mistake:
+class WrongPrediction:
     """A wrong prediction under corruption."""
 
     corruption: str
@@ -72,7 +72,7 @@ class Examples:
     images: tuple[str, ...]
     """Data URIs."""
     strips: tuple[Strip, ...]
-    mistakes: Mapping[str, tuple[Mistake, ...]] | None
+    mistakes: Mapping[str, tuple[WrongPrediction, ...]] | None
     """By model; None where the test images are not shown."""
     classes: tuple[str, ...]
     note: str
@@ -118,12 +118,12 @@ def examples_of_data(
             places, _ = show_strip(album, scores, source.clean(image), image, first.conditions)
             strips.append((place, places))
     predicted: list[dict[str, tuple[Prediction, ...]]] = [{} for _ in strips]
-    mistakes: dict[str, tuple[Mistake, ...]] = {}
+    mistakes: dict[str, tuple[WrongPrediction, ...]] = {}
     for name, predictions in every.items():
         for by_model, (place, _) in zip(predicted, strips, strict=True):
             rows = range(len(predictions.conditions))
             by_model[name] = tuple(_prediction(predictions, row, place) for row in rows)
-        found: list[Mistake] = []
+        found: list[WrongPrediction] = []
         for corruption in suite.corruptions:
             if album.size < ALL_BYTES:
                 found += _mistakes(source, album, predictions, corruption, seed)
@@ -179,7 +179,7 @@ def _prediction(predictions: Predictions, row: int, place: int) -> Prediction:
 
 def _mistakes(
     source: _TestImages, album: Album, predictions: Predictions, corruption: str, seed: int
-) -> Iterator[Mistake]:
+) -> Iterator[WrongPrediction]:
     """Some wrong predictions under a corruption, all severities alike, each image once."""
     rows = np.array(predictions.rows[corruption])
     wrong: NDArray[np.intp] = np.argwhere(~predictions.correct[rows])
@@ -196,7 +196,7 @@ def _mistakes(
         shown = album.place(key)
         if shown is None:
             shown = album.add(key, source.corrupted(image, condition), MISTAKE_SIDE)
-        yield Mistake(
+        yield WrongPrediction(
             corruption,
             condition.severity,
             shown,

@@ -1,4 +1,4 @@
-"""Results: stored predictions as numbers with a name, a baseline and an interval."""
+"""Results: stored predictions as metrics with intervals, comparisons, gates and power."""
 
 from __future__ import annotations
 

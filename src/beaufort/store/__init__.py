@@ -1,4 +1,4 @@
-"""Predictions on disk: written once, never changed, asked in SQL."""
+"""Predictions on disk: immutable Parquet files, queried with SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies: the tables of papers made again from the data, by training, evaluation and statistics; resumable.
+"""Studies: tables of papers reproduced from data, and leave-one-group-out training.
 
 `engine` runs any study, `tasks` the pieces of work, and each subpackage holds what is specific to one study.
 """

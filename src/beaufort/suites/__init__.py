@@ -1,4 +1,4 @@
-"""Suites: named, versioned lists of conditions with their baseline and headline metrics.
+"""Suites of conditions: corruptions, attacks, frames of sequences and other shifts of a dataset.
 
 The published ones are files of the package, one a suite; one of your own is a file of the same kind.
 """
@@ -18,7 +18,7 @@ from beaufort.suites.loading import (
     suite_from_corruptions,
     with_own_name,
 )
-from beaufort.suites.shifts import register_shift, shifts
+from beaufort.suites.shifts import register_shift
 from beaufort.suites.suite import Mistake, Suite, SuiteError
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "register_shift",
     "register_suite",
     "registered_suites",
-    "shifts",
     "suite_from_corruptions",
     "with_own_name",
 ]

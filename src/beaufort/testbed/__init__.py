@@ -1,4 +1,4 @@
-"""The ImageNet testbed: is a model robust beyond what its clean accuracy buys?
+"""The ImageNet testbed: effective and relative robustness under natural distribution shifts.
 
 Accuracies here are percentages and robustness is in percentage points, as in the paper (Taori et al., 2020).
 """

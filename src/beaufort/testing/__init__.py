@@ -1,4 +1,4 @@
-"""Contracts that every corruption, every model and every store keeps, for your own ones too.
+"""Contracts of corruptions, models and stores, for plug-in authors.
 
 ```python
 from beaufort.testing import check_corruption, check_model, check_store
