@@ -38,7 +38,7 @@ BLOCK = 16
 _IMPORTS = (
     *(
         f"beaufort.{name}"
-        for name in ("evaluation.run", "image_sets", "models.onnx", "report", "results", "store")
+        for name in ("evaluation", "data.writers", "models.onnx", "report", "results", "store")
     ),
     *("duckdb", "onnxruntime", "pyarrow.parquet", "PIL.PngImagePlugin"),
 )
