@@ -229,7 +229,7 @@ def opened(spec: str) -> Dataset:
 def test_every_kind_is_tested() -> None:
     """Here, or where its published layout has hundreds of folders, in the tests of that layout."""
     places = (
-        *(f"test_{name}.py" for name in ("natural", "frames", "icons", "broad")),
+        *(f"test_{name}.py" for name in ("natural_shifts", "frame_sets", "icons", "relabeled")),
         "../corruptions/sequences/test_videos.py",
     )
     elsewhere = "".join((Path(__file__).parent / name).read_text() for name in places)
