@@ -77,7 +77,7 @@ def test_an_unlabeled_picture_that_cannot_be_read_is_told(tmp_path: Path) -> Non
     command = ("check", "python:check_nets:colors", *KNOWN, "--data", "pictures")
     code, _, error = run(*command)
     assert code == 2
-    assert "no picture of pictures can be read; the first is broken.png:" in error
+    assert "broken.png" in error
     for number in range(3):
         Image.new("RGB", (16, 16), (90 * number, 40, 0)).save(folder / f"{number}.png")
     code, out, error = run(*command)

@@ -79,4 +79,4 @@ def test_a_front_end_that_is_given_twice_is_not_left_out(digits: Path) -> None:
 def test_place_takes_options_of_a_run_only_for_a_run(option: tuple[str, str], tmp_path: Path) -> None:
     for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):
         told = invoke("place", *source, *option, code=2)
-        assert f"{option[0]} must come with --data, which runs a model" in told
+        assert f"{option[0]} requires --data" in told

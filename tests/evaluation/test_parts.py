@@ -314,7 +314,7 @@ def test_mistakes_in_data_by_name() -> None:
         evaluate(["python:nets:one"], suite, {"toy": "toys"}, "kept")
     with pytest.raises(OptionError, match=r"needs data for animals, drawings; pass it as animals=PATH"):
         evaluate(["python:nets:one"], suite, {"toys": "toys"}, "kept")
-    with pytest.raises(OptionError, match="labels must be said in the suite"):
+    with pytest.raises(OptionError, match="two-worlds@1"):
         evaluate(["python:nets:one"], suite, DATA, "kept", labels="identity")
     with pytest.raises(OptionError, match="precision must be asked for on one data set"):
         evaluate(["python:nets:one"], suite, DATA, "kept", options=RunOptions(precision=0.1))

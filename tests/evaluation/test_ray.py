@@ -272,7 +272,7 @@ def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: P
     lines = str(told.value).splitlines()[1:]
     assert len(lines) == 4, "the data and the store, on two nodes"
     data, store = lines[:2]
-    assert re.match(r"node .* \(.{8}\): the picture test/0 of toys cannot be read: .*toys", data)
+    assert re.match(r"node .* \(.{8}\): the image test/0 of toys cannot be read: .*toys", data)
     assert re.search(r": the store /proc/self/fd/.*/kept (is another one than here|cannot be read)", store)
 
 
@@ -296,8 +296,6 @@ def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -
 def test_what_a_worker_asks_for_is_not_there(cluster: Any, folder: Path) -> None:
     with pytest.raises(OptionError, match=r"a worker needs 1 CPUs and 4 GPUs, and no node of the cluster"):
         evaluate(MODELS, SUITE, "toys", "kept", engine=RayOptions(address="auto", gpus=4))
-    with pytest.raises(OptionError, match="only one of processes and ray"):
-        evaluate(MODELS, SUITE, "toys", "kept", engine=options())
     with pytest.raises(OptionError, match="store must be a place"):
         evaluate(MODELS, SUITE, "toys", engine=options())
 
