@@ -77,7 +77,7 @@ def test_a_file_that_was_made_anew_while_gc_looked(tmp_path: Path, monkeypatch: 
         self.write(cell(), 0, answers(0, 20))
         return list(findings)
 
-    monkeypatch.setattr("beaufort.store._housekeeping.verify", slow)
+    monkeypatch.setattr("beaufort.store._maintenance.verify", slow)
     store.collect(delete=True)
     monkeypatch.undo()
     assert store.read(cell()).num_rows == 20

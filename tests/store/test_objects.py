@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from beaufort._core import remote
-from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, _s3_listing, query
+from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, _remote, query
 from beaufort.testing import STORE_CONTRACTS
 from tests.commands import invoke
 from tests.store.s3_server import FAULTS, KEY, SECRET, Proxy, Request
@@ -155,8 +155,8 @@ def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
 
 def test_a_listing_of_many_pages(s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders are listed in groups, page by page; a page that fails is asked for again."""
-    monkeypatch.setattr(_s3_listing, "_PAGE", 3)
-    monkeypatch.setattr(_s3_listing, "_GROUPS", 4)
+    monkeypatch.setattr(_remote, "_PAGE", 3)
+    monkeypatch.setattr(_remote, "_GROUPS", 4)
     store = FileStore(s3)
     models = ["net", "net-1", "net-10", "net-11", "net2", "other", *(f"x{number}" for number in range(6))]
     paths = [

@@ -347,7 +347,7 @@ def test_logits_are_short_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert kind == pa.float16()
     large, kind = piece(4, 1e6)
     assert kind == pa.float32()
-    monkeypatch.setattr("beaufort.store._lists._short", lambda column: column)
+    monkeypatch.setattr("beaufort.store.columns._short", lambda column: column)
     before, kind = piece(8, 1)
     assert kind == pa.float32()
     monkeypatch.undo()

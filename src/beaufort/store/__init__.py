@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from beaufort.store._gather import flat_origins
-from beaufort.store._housekeeping import Merged
+from beaufort.store._maintenance import Merged, flat_origins
 from beaufort.store.cells import Cell
-from beaufort.store.export import to_bytes, to_json
 from beaufort.store.files import FileStore
 from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece
@@ -22,7 +20,7 @@ from beaufort.store.prediction_tables import (
     without_prediction,
 )
 from beaufort.store.protocol import Store
-from beaufort.store.sql import connect, query
+from beaufort.store.sql import connect, query, to_bytes, to_json
 
 __all__ = [
     "TO_SET_ASIDE",

@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beaufort.store._lists import from_stored, to_stored
+from beaufort.store.columns import from_stored, to_stored
 from beaufort.store.prediction_tables import summarize
 
 FORMAT = 2

@@ -31,8 +31,7 @@ import pyarrow as pa
 from beaufort.store._disk import open_disk
 from beaufort.store._footer import Footer, encode_piece, read_content, read_footer, read_table
 from beaufort.store._format import DamagedError, NewerFormatError
-from beaufort.store._gather import gather
-from beaufort.store._housekeeping import Merged, collect, merge, verify
+from beaufort.store._maintenance import Merged, collect, gather, merge, verify
 from beaufort.store._records import FOLDER as RUNS
 from beaufort.store._records import decode_record, encode_record, is_record
 from beaufort.store.cells import Cell
