@@ -44,7 +44,7 @@ else
 endif
 
 kernels: $(VENV)/dev  ## every Triton kernel in Triton's interpreter, without a GPU; takes minutes
-	TRITON_INTERPRET=1 BEAUFORT_KERNELS=1 $(BIN)/python -m pytest -n auto tests/corruptions/kernels -k kernel
+	TRITON_INTERPRET=1 BEAUFORT_KERNELS=1 $(BIN)/python -m pytest -n auto tests/corruptions/kernels -k interpreter
 
 clean:
 	rm -rf $(VENV) .venv-bench demo site torture.md docs/assets/gallery docs/assets/gallery-mnist docs/tutorials/*.md

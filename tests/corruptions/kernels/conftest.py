@@ -11,14 +11,14 @@ import pytest
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
-PLACES = ["torch", *(["kernels"] if INTERPRETED else []), pytest.param("cuda", marks=pytest.mark.gpu)]
+PLACES = ["torch", *(["interpreter"] if INTERPRETED else []), pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 @pytest.fixture(params=PLACES)
 def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
     """To a tensor: for plain torch, for Triton's interpreter (`make kernels`), for CUDA."""
     torch = pytest.importorskip("torch")
-    if request.param == "kernels":
+    if request.param == "interpreter":
         pytest.importorskip("triton")
     if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
         pytest.skip("no CUDA device")
