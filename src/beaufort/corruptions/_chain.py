@@ -72,6 +72,11 @@ class Chain:
             raise OptionError(f"a chain must be a text of at most {_LONGEST} characters, got {text!r:.60}")
         return cls(tuple(_link(part, text) for part in text.split("+")))
 
+    @classmethod
+    def of(cls, name: str, severity: Severity | None = None) -> Chain:
+        """The corruption of a name at a severity, or what the name says with severities of its own."""
+        return cls.parse(name) if severity is None else cls((Link(name, severity),))
+
     def __str__(self) -> str:
         return "+".join(map(str, self.links))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_number
-from beaufort.corruptions._chain import Chain, Link
+from beaufort.corruptions._chain import Chain
 from beaufort.corruptions._corruption import Severity, validate_severity
 from beaufort.corruptions._names import expand_names
 
@@ -58,11 +58,6 @@ def _members(name: object) -> tuple[str, ...]:
     if isinstance(name, str) and ("+" in name or "@" in name):
         return (str(Chain.parse(name)),)
     return expand_names([name], kind="corruption")
-
-
-def chain_of(name: str, severity: Severity | None) -> Chain:
-    """What a name does: at a severity, or with those of its own."""
-    return Chain.parse(name) if severity is None else Chain((Link(name, severity),))
 
 
 def freeze_severity(severity: Any) -> Any:

@@ -19,7 +19,6 @@ from beaufort.corruptions._chain import Chain, Link, is_chain
 from beaufort.corruptions._choices import (
     Names,
     Severities,
-    chain_of,
     expand_severities,
     freeze_severity,
     pick,
@@ -224,7 +223,7 @@ class Corrupt:
     def _links(self) -> tuple[Link, ...]:
         """Every corruption that an image can get, at every severity."""
         choices = {self._with_severity(*both) for both in product(self._names.names, self._severities)}
-        return tuple(link for choice in choices for link in chain_of(*choice).links)
+        return tuple(link for choice in choices for link in Chain.of(*choice).links)
 
     @cached_property
     def _moving(self) -> tuple[str, ...]:
@@ -240,11 +239,11 @@ class Corrupt:
             return self._on_device(color, ids, groups)
         if [*map(len, groups.values())] == [len(color)]:  # all in one group
             (choice,) = groups
-            return np.asarray(chain_of(*choice)(color, ids=ids, seed=self.seed, scale=self.scale))
+            return np.asarray(Chain.of(*choice)(color, ids=ids, seed=self.seed, scale=self.scale))
         out = color.copy()
         for choice, places in groups.items():
             chosen = [ids[place] for place in places]
-            out[places] = chain_of(*choice)(color[places], ids=chosen, seed=self.seed, scale=self.scale)
+            out[places] = Chain.of(*choice)(color[places], ids=chosen, seed=self.seed, scale=self.scale)
         return out
 
     def _on_device(
@@ -257,7 +256,7 @@ class Corrupt:
             chosen = [ids[place] for place in places]
             index = upload(np.array(places), color.device)
             some = color[index].movedim(-1, 1)
-            made = chain_of(*choice)(some, ids=chosen, seed=self.seed, scale=self.scale)
+            made = Chain.of(*choice)(some, ids=chosen, seed=self.seed, scale=self.scale)
             out[index] = made.movedim(1, -1)
         return out
 

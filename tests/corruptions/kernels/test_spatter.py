@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from beaufort.corruptions._kernels import cpu_ops
+from beaufort.corruptions._kernels.cpu.spatter import relief
 from beaufort.corruptions._kernels.cpu.spatter_edges import REACH, depths, edges
-from beaufort.corruptions._kernels.cpu.spatter_relief import relief
 
 f32 = np.float32
 STEPS = (f32(1), f32(1.4), f32(2.1969))

@@ -19,7 +19,7 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.catalog import entries
 from beaufort._core.errors import AssetError, ImageFileError, OptionError
 from beaufort._core.files import draft, remove_leftovers
-from beaufort.corruptions import SEVERITIES, Chain, Link, corruptions, is_chain
+from beaufort.corruptions import SEVERITIES, Chain, corruptions, is_chain
 from beaufort.data import Dataset, dataset_kind, load_dataset, parse_spec
 from beaufort.data.mnist import splits_in
 from beaufort.data.writers.image_sources import check_apart
@@ -133,7 +133,7 @@ def make_cifar(request: Request) -> Outcome:
 
 def _all_severities(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
     for severity in SEVERITIES:
-        yield from clean.corrupted(Chain((Link(name, severity),)), request, "cifar")
+        yield from clean.corrupted(Chain.of(name, severity), request, "cifar")
 
 
 def _check_apart(request: Request) -> None:

@@ -10,7 +10,6 @@ from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
 from beaufort.corruptions import (
     Chain,
-    Link,
     Severity,
     corruptions,
     expand_names,
@@ -31,7 +30,7 @@ class Variant(NamedTuple):
     @property
     def chain(self) -> Chain:
         """The corruptions that make it."""
-        return Chain.parse(self.name) if self.severity is None else Chain((Link(self.name, self.severity),))
+        return Chain.of(self.name, self.severity)
 
     @property
     def folder(self) -> str:

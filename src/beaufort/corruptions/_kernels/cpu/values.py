@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Array, Bytes
 from beaufort._core.compiled import exact_kernel, kernel, to_byte
 
-u8 = np.uint8
+i32, f32, u8 = np.int32, np.float32, np.uint8
 
 
 @kernel
@@ -47,9 +47,6 @@ def mix(images: Sequence[Bytes], weights: Sequence[float]) -> Bytes:
 
 def pick(fields: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
     return np.ascontiguousarray(fields[:, rows][:, :, columns])
-
-
-f32, u8 = np.float32, np.uint8
 
 
 @kernel
@@ -108,9 +105,6 @@ def add_field(images: Bytes, field: Array, *, nearest: bool = False) -> Bytes:
 
 def excess(counts: Array, rate: float, images: Bytes) -> Array:
     return (counts / rate - images / 255).astype(np.float32)
-
-
-i32 = np.int32
 
 
 @exact_kernel

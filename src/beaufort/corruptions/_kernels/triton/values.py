@@ -40,8 +40,6 @@ def look_up(values: Tensor, table: Tensor) -> Tensor:
 
 _ADD, _MULTIPLY, _REPLACE = map(tl.constexpr, range(3))
 
-_BLOCK = 2048
-
 
 @triton.jit(do_not_specialize=["sigma"])
 def _map_values(
