@@ -81,7 +81,8 @@ def read_only(field: Field, second: Field, rng: random.Random, wanted: Rows) -> 
                 time.sleep(0.005)
 
         code = field.run(protect, rng.uniform(0, field.seconds))
-        _hit(field, campaign, "read-only", wanted, code, ("Read-only", "cannot be written to", "not writable"))
+        told = ("Read-only", "cannot be written to", "not writable")
+        _hit(field, campaign, "read-only", wanted, code, told)
         _mount(place, "remount,rw")
         _over(field, campaign, "read-only", wanted)
     return campaign
