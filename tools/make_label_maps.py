@@ -1,4 +1,4 @@
-"""Write the label maps of natural shifts, `src/beaufort/labels/data/maps`, from published class lists.
+"""Write the label maps of natural shifts, `src/beaufort/data/labels/data/maps`, from published class lists.
 
 `python tools/make_label_maps.py FOLDER`, with `imagenet_testbed/class_subsets.json` and
 `imagenet_d/category_to_imagenet_ids.json` in the folder. What is written are facts: which of ImageNet's
