@@ -94,3 +94,12 @@ table = np.arange(256, dtype=np.uint8)[::-1].copy()
 print(look_up(np.full((1, 2, 2, 3), 7, np.uint8), table).max())
 """
     assert run(script, NUMBA_DISABLE_JIT="1") == "248\n"
+
+
+def test_another_numba_without_the_private_modules_falls_back_to_its_own_cache(tmp_path: Path) -> None:
+    hidden = "import sys\nsys.modules['beaufort._core._numba_cache'] = None\n"
+    script = hidden + CALL.format(writeable=True)
+    fallback, _ = json.loads(run(script, NUMBA_CACHE_DIR=str(tmp_path)))
+    assert list(tmp_path.rglob("*.nbc"))
+    usual, _ = call(tmp_path / "usual", writeable=True)
+    assert fallback == usual
