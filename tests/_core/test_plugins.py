@@ -182,3 +182,13 @@ def test_modules_are_remembered_for_workers(tmp_path: Path, monkeypatch: pytest.
 def test_a_published_name_is_not_taken() -> None:
     with pytest.raises(OptionError, match="must not be a published one, got 'mnist-c'"):
         register_suite(get_suite("mnist-c"))
+
+
+def test_a_command_that_cannot_be_loaded_leaves_the_others_alone(package: Path, tmp_path: Path) -> None:
+    entries = package / "street_weather-1.0.dist-info" / "entry_points.txt"
+    entries.write_text("[beaufort.commands]\nstreet = street_weather_missing:app\n")
+    listed = beaufort("--help", cwd=tmp_path, path=package)
+    assert listed.returncode == 0
+    assert "corrupt" in listed.stdout
+    assert "the command street cannot be loaded" in listed.stderr
+    assert beaufort("street", cwd=tmp_path, path=package).returncode == 2

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -67,7 +68,11 @@ class _Group(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of the core, or one that an entry point offers."""
         if cmd_name not in self.commands and cmd_name in offered(_COMMANDS):
-            self.commands[cmd_name] = _load_command(cmd_name)
+            try:
+                self.commands[cmd_name] = _load_command(cmd_name)
+            except Exception as error:  # a package that cannot be imported must not take the others along
+                text = f"the command {cmd_name} cannot be loaded: {type(error).__name__}: {error}"
+                warnings.warn(text, stacklevel=2)
         return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -205,8 +210,6 @@ def main() -> None:
 
 def _set_warnings() -> None:
     """Show our own as notes; leave out Pillow's about a huge picture, whose refusal says enough."""
-    import warnings
-
     from PIL import Image
 
     from beaufort._core.errors import SizeWarning

@@ -306,8 +306,3 @@ Severities = Annotated[
         "--severity", help="Severities such as 3, 1-5, 1,3,5 or 2.5; 1-5 by default. Chains have their own."
     ),
 ]
-
-
-Truths = LabelSets
-ResultSeed = StoredSeed
-SuiteOfStore = Suite
