@@ -21,7 +21,7 @@ def frames(
     k: Annotated[str, typer.Option("-k", help="Frames on each side of the anchor, as 0,5,10.")] = "0,10",
     part: Annotated[
         str | None,
-        typer.Option(help="Which data set of the suite; one that has all frames if not given."),
+        typer.Option(help="Dataset of the suite to score; by default the first that has all frames."),
     ] = None,
     suite: Suite = None,
     as_json: Json = False,

@@ -35,7 +35,9 @@ def power(
     ] = None,
     *,
     drop: Annotated[float, typer.Option(help="The true drop that is to be noticed, points of the metric.")],
-    probability: Annotated[float, typer.Option(help="Of the right answer, percent.")] = 80.0,
+    probability: Annotated[
+        float, typer.Option(help="Probability that the gate decides correctly, in percent.")
+    ] = 80.0,
     max_drop: MaxDrop = 1.0,
     reference: Reference = None,
     store: OptionalStore = None,
@@ -48,11 +50,13 @@ def power(
     ] = None,
     differ: Annotated[
         float | None,
-        typer.Option(help="Stated: percent of answers on which one model is right and the other wrong."),
+        typer.Option(
+            help="Assumed percentage of predictions on which exactly one of the two models is right."
+        ),
     ] = None,
     alike: Annotated[
         float | None,
-        typer.Option(help="Stated: correlation of the difference between versions of one photo, 0 to 1."),
+        typer.Option(help="Assumed correlation of the difference between versions of one image, 0 to 1."),
     ] = None,
     metric: Metric = None,
     baseline: Baseline = None,

@@ -49,12 +49,10 @@ def report(
     data: Data = None,
     pictures: Annotated[
         str | None,
-        typer.Option(
-            help="Other pictures to show instead: a folder, a data set, or scene for a painted one."
-        ),
+        typer.Option(help="Other images to show: a directory, a dataset, or `scene` for a painted one."),
     ] = None,
     ask: Annotated[
-        list[str] | None, typer.Option(help="A model to ask about --pictures; may be repeated.")
+        list[str] | None, typer.Option(help="Model to run on the images of --pictures (repeatable).")
     ] = None,
     labels: Labels = None,
     convention: Convention = None,
