@@ -30,7 +30,8 @@ types: $(VENV)/dev
 	$(BIN)/mypy
 
 docs: $(VENV)/docs  ## the documentation, in site/, with pictures made by the code
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python tools/docs_pages.py
+	$(BIN)/zensical build --strict
 
 bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions, and the intervals
 	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
@@ -47,7 +48,7 @@ kernels: $(VENV)/dev  ## every Triton kernel in Triton's interpreter, without a 
 	TRITON_INTERPRET=1 BEAUFORT_KERNELS=1 $(BIN)/python -m pytest -n auto tests/corruptions/kernels -k interpreter
 
 clean:
-	rm -rf $(VENV) .venv-bench demo site torture.md docs/assets/gallery docs/assets/gallery-mnist docs/tutorials/*.md
+	rm -rf $(VENV) .venv-bench demo site torture.md docs/assets/gallery docs/assets/gallery-mnist docs/tutorials/*.md docs/reference/api
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -4,7 +4,7 @@ python benchmarks/cluster_plan.py                       2,000 models × 213 cond
 python benchmarks/cluster_plan.py --models 200          a tenth of it
 
 The scheduler is the product's own (`beaufort.evaluation.task_queue`); the times are constants, measured or
-assumed, of which the table in docs/cluster.md says which. Workers, the driver and the store are queues.
+assumed; the table in docs/how-to/cluster.md says which. Workers, the driver and the store are queues.
 """
 
 from __future__ import annotations

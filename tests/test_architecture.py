@@ -1,4 +1,4 @@
-"""The drawing and the table of docs/architecture.md are those of the import test's layers."""
+"""The drawing and the table of docs/explanation/architecture.md are those of the import test's layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/cluster.md tells people to type is run, and its manifest is held to the schema of KubeRay."""
+"""Check the commands and the KubeRay manifest of docs/how-to/cluster.md by running or validating them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from beaufort.evaluation import RayOptions, parse_engine
 from beaufort.testing._contracts import picture
 from tests.test_docs import ROOT, parse
 
-PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:

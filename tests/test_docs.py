@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 import yaml
-from docs_hooks import make_page
-from notebooks import cells_of
+from docs_pages import API, write_api_pages, write_tutorials
+from notebooks import as_page, execute
 
 from beaufort._core.errors import AssetError
 from beaufort._core.optional import require
@@ -34,13 +34,13 @@ from beaufort.suites.shifts import shifts
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "tutorials"),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name not in ("tutorials", "api")),
 ]
 RESULTS = sorted((ROOT / "results").rglob("*.md"))
 ALL_PAGES = [*PAGES, *RESULTS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 GENERATED = (
-    *("docs/assets/gallery/", "docs/assets/gallery-mnist/"),
+    *("docs/assets/gallery/", "docs/assets/gallery-mnist/", "docs/reference/api/"),
     *(path.with_suffix(".md").relative_to(ROOT).as_posix() for path in NOTEBOOKS),
 )
 """What the docs build makes."""
@@ -111,13 +111,11 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
 def test_what_is_imported_is_in_the_reference(page: Path) -> None:
     """Modules that are not there may change without notice; a page does not teach them."""
-    api = (ROOT / "docs/api.md").read_text(encoding="utf-8")
-    reference = set(re.findall(r"^::: (\S+)$", api, re.MULTILINE))
     imports = re.compile(r"^(?:from|import) (beaufort[\w.]*)(?: import (.*))?", re.MULTILINE)
     for block in blocks(page):
         for module, names in imports.findall(block.code):
             inner = {f"{module}.{one.strip()}" for one in names.split(",")}
-            assert module in reference or inner <= reference, f"{name(page)} imports {module}"
+            assert module in API or inner <= set(API), f"{name(page)} imports {module}"
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name)
@@ -132,7 +130,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_corruption_is_in_the_table() -> None:
-    text = (ROOT / "docs/corruptions.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/corruptions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (yes|no) \| (\w+) \|", text, re.MULTILINE)
     scales = {
         frozenset(SCALES): "all",
@@ -157,8 +155,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
     listed = list(nav_pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
     docs = ROOT / "docs"
     pages = {path.relative_to(docs).as_posix() for path in PAGES if path.is_relative_to(docs)}
-    tutorials = {path.with_suffix(".md").relative_to(docs).as_posix() for path in NOTEBOOKS}
-    assert sorted(listed) == sorted(pages | tutorials)
+    generated = {path.with_suffix(".md").relative_to(docs).as_posix() for path in NOTEBOOKS}
+    generated |= {f"reference/api/{module}.md" for module in API}
+    assert sorted(listed) == sorted(pages | generated)
 
 
 CONSOLE = re.compile(r"^\$ beaufort (.+?)(?:\s+#.*)?$", re.MULTILINE)
@@ -232,30 +231,32 @@ def test_results_cite_what_is_in_the_repository() -> None:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run(notebook: Path, tmp_path: Path) -> None:
-    """As the docs build runs them; Jupyter is not needed for it, and not for these tests."""
+def test_notebooks_run(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("onnx", reason="onnx is not installed")
     try:
         load_dataset("mnist-test")
     except AssetError as error:
         pytest.skip(str(error))
-    make_page(notebook, tmp_path / "page.md")
-    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "executed.ipynb"
+    copy.write_text(json.dumps(execute(notebook)))
+    page = as_page(copy)
     assert "data:image/png;base64," in page  # a figure
-    assert "Traceback" not in page
-    assert "beaufort:" not in page  # how an error of a command begins
+    assert "beaufort:" not in page  # the start of an error message of a command
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
+def test_notebooks_contain_their_outputs(notebook: Path) -> None:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+    counts = [cell["execution_count"] for cell in cells if cell["cell_type"] == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    assert "data:image/png;base64," in as_page(notebook)
 
 
 def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but what takes long: galleries and tutorials are stood in for."""
-    for module in ("material", "mkdocstrings"):
+    """Build everything except the galleries, which take long to draw."""
+    for module in ("zensical", "mkdocstrings"):
         pytest.importorskip(module, reason=f"{module} is not installed; the extra docs has it")
     copied = tmp_path / "docs"
     shutil.copytree(ROOT / "docs", copied, ignore=shutil.ignore_patterns("gallery", "gallery-mnist"))
@@ -263,15 +264,14 @@ def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (copied / "assets" / folder).mkdir()
         for file in ("gallery.html", "gallery.png"):
             (copied / "assets" / folder / file).touch()
-    for notebook in NOTEBOOKS:
-        cells = (text for kind, text in cells_of(notebook) if kind == "markdown")
-        (copied / "tutorials" / f"{notebook.stem}.md").write_text("\n\n".join(cells))
-    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").replace("  - tools/docs_hooks.py\n", "")
-    settings = settings.replace("\nhooks:\n", "\n").replace("paths: [src]", f"paths: [{ROOT / 'src'}]")
+    write_api_pages(copied)
+    write_tutorials(copied)
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = settings.replace("paths: [src]", f"paths: [{ROOT / 'src'}]")
     settings = settings.replace("- tools/", f"- {ROOT / 'tools'}/")
     (tmp_path / "mkdocs.yml").write_text(settings)
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"],
+        [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """Draw the packages layer by layer, from the layers that the import test enforces.
 
-`python tools/architecture.py` regenerates docs/assets/architecture.svg and the table in docs/architecture.md.
+`python tools/architecture.py` rewrites docs/assets/architecture.svg and the table of the architecture page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "beaufort"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 DRAWING = ROOT / "docs" / "assets" / "architecture.svg"
 
 _WIDTH, _TOP, _LEFT = 940, 34, 130

@@ -107,9 +107,9 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "options": command_options.table,
 }
 PLACES = {
-    "fidelity": DOCS / "fidelity.md",
-    "severities": DOCS / "corruptions.md",
-    "options": DOCS / "command-line.md",
+    "fidelity": DOCS / "explanation" / "reproducibility.md",
+    "severities": DOCS / "reference" / "corruptions.md",
+    "options": DOCS / "reference" / "command-line.md",
 }
 
 

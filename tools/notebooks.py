@@ -1,11 +1,9 @@
-"""Run a notebook and write it down as a page: text, code, what it printed and its figures.
+"""Execute the tutorial notebooks and convert them to pages.
 
-A few lines take the place of Jupyter here, so that the tests and the documentation need nothing installed for
-it. They know what the notebooks of `docs/tutorials` use: Python, lines that begin with `!` for the shell, and
-the value of a cell's last line, shown as a picture, HTML or text. Everything else is left to Jupyter, in
-which the notebooks run as they are.
+    python tools/notebooks.py docs/tutorials/*.ipynb     # execute, and store the outputs in the notebooks
 
-    python tools/notebooks.py docs/tutorials/training-loop.ipynb --output page.md
+It supports what the tutorials use: Python, shell lines that start with `!`, and the value of the last line
+of a cell as an image, HTML or text. Neither the tests nor the docs build need Jupyter.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import argparse
 import ast
 import base64
 import contextlib
-import html
 import io
 import json
 import os
@@ -27,33 +24,26 @@ from pathlib import Path
 from typing import Any
 
 SHELL = re.compile(r"^!(.+)$", re.MULTILINE)
-_WIDEST_LINE = 160
+_MAX_LINE = 160
 
 
-def cells_of(path: Path) -> Iterator[tuple[str, str]]:
-    """The kind and the text of every cell."""
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        yield cell["cell_type"], "".join(cell["source"])
-
-
-def as_page(path: Path) -> str:
-    """Run the notebook in the working folder, and give its page as Markdown."""
+def execute(path: Path) -> dict[str, Any]:
+    """Run a notebook in the working directory and return it with its outputs."""
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     namespace: dict[str, Any] = {"__name__": "__main__", "_shell": shell}
-    parts = []
-    for number, (kind, text) in enumerate(cells_of(path), start=1):
-        if kind != "code":
-            parts.append(text)
-            continue
+    code_cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for number, cell in enumerate(code_cells, start=1):
         try:
-            printed, shown = run_cell(text, namespace)
+            printed, value = run_cell("".join(cell["source"]), namespace)
         except Exception as error:
-            raise RuntimeError(f"{path.name}, cell {number}: {type(error).__name__}: {error}") from error
-        parts += [f"```python\n{text}\n```", *_output(printed, shown)]
-    return "\n\n".join(parts) + "\n"
+            raise RuntimeError(f"{path.name}, code cell {number}: {type(error).__name__}: {error}") from error
+        cell["execution_count"] = number
+        cell["outputs"] = list(_outputs(printed, value, number))
+    return notebook
 
 
 def run_cell(text: str, namespace: dict[str, Any]) -> tuple[str, Any]:
-    """What a cell printed, and the value of its last line if that is an expression."""
+    """Return what a cell printed, and the value of its last line if that is an expression."""
     tree = ast.parse(SHELL.sub(lambda match: f"_shell({match[1]!r})", text))
     last = tree.body[-1] if tree.body else None
     value = None
@@ -67,7 +57,7 @@ def run_cell(text: str, namespace: dict[str, Any]) -> tuple[str, Any]:
 
 
 def shell(command: str) -> None:
-    """Print what a command prints; one that cannot be carried out is an error, a gate that fails is not."""
+    """Print the output of a command; exit code 2 (invalid use) is an error, a failing gate is not."""
     ours = re.sub(r"^beaufort\b", lambda _: f'"{sys.executable}" -m beaufort', command)
     done = subprocess.run(
         ours, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
@@ -77,34 +67,53 @@ def shell(command: str) -> None:
         raise RuntimeError(f"{command}: {done.stdout[-500:]}")
 
 
-def _output(printed: str, shown: Any) -> Iterator[str]:
+def _outputs(printed: str, value: Any, number: int) -> Iterator[dict[str, Any]]:
+    """Yield the outputs of a cell in the notebook format."""
     if printed.strip():
-        lines = [line[:_WIDEST_LINE] for line in printed.rstrip().splitlines()]
-        yield "```text\n" + "\n".join(lines) + "\n```"
-    if shown is None:
+        lines = [line[:_MAX_LINE] for line in printed.rstrip().splitlines()]
+        yield {"name": "stdout", "output_type": "stream", "text": [f"{line}\n" for line in lines]}
+    if value is None:
         return
-    if picture := getattr(shown, "_repr_png_", None):
-        data = base64.b64encode(picture()).decode()
-        yield f'<img alt="What the cell above shows" src="data:image/png;base64,{data}">'
-    elif rich := getattr(shown, "_repr_html_", None):
-        yield f"<div>{rich()}</div>"
+    if png := getattr(value, "_repr_png_", None):
+        data = {"image/png": base64.b64encode(png()).decode()}
+    elif rich := getattr(value, "_repr_html_", None):
+        data = {"text/html": rich()}
     else:
-        yield f"<pre>{html.escape(repr(shown))}</pre>"
+        data = {"text/plain": repr(value)}
+    yield {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+
+
+def as_page(path: Path) -> str:
+    """Return a notebook with its stored outputs as Markdown."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+            continue
+        parts.append(f"```python\n{text}\n```")
+        for output in cell["outputs"]:
+            if output["output_type"] == "stream":
+                parts.append(f"```text\n{''.join(output['text'])}```")
+            elif png := output["data"].get("image/png"):
+                parts.append(f'<img alt="Output of the cell above" src="data:image/png;base64,{png}">')
+            elif rich := output["data"].get("text/html"):
+                parts.append(f"<div>{rich}</div>")
+            else:
+                parts.append(f"```text\n{output['data']['text/plain']}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Run the notebook that the command line names, in a folder that is deleted afterwards."""
+    """Execute notebooks in temporary directories and store their outputs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("notebook", type=Path)
-    parser.add_argument("--output", type=Path, required=True, help="a Markdown file")
-    options = parser.parse_args()
-    notebook, output = options.notebook.resolve(), options.output.resolve()
-    with tempfile.TemporaryDirectory(prefix="beaufort-notebook-") as folder:
-        os.chdir(folder)
-        page = as_page(notebook)
-        os.chdir(output.parent)
-    output.write_text(page, encoding="utf-8")
+    parser.add_argument("notebooks", type=Path, nargs="+")
+    for notebook in (path.resolve() for path in parser.parse_args().notebooks):
+        with tempfile.TemporaryDirectory(prefix="beaufort-notebook-") as folder, contextlib.chdir(folder):
+            executed = execute(notebook)
+        notebook.write_text(json.dumps(executed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks are small
     main()

@@ -1,4 +1,4 @@
-"""What a process may take: bytes of memory for each pixel, as docs/limits.md promises."""
+"""What a process may take: bytes of memory for each pixel, as docs/explanation/reliability.md promises."""
 
 from __future__ import annotations
 

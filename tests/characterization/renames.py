@@ -92,6 +92,7 @@ CODE: dict[str, str] = {
     "answer_pixels": "predict_pixels",
     "broad_classes": "superclasses",
     "front_kinds": "filter_kinds",
+    "find_space": "find_label_space",
     "kind_of": "dataset_kind",
     "open_dataset": "load_dataset",
     "open_front": "load_filter",

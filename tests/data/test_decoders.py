@@ -27,8 +27,8 @@ from beaufort.data import (
     _decoder_processes,
     decoders,
     load_dataset,
-    start_source,
-    worth_decoders,
+    should_use_decoders,
+    start_decoder_server,
 )
 from beaufort.evaluation import ImageSource, LazyModel, RunOptions, plan, runner
 from beaufort.evaluation.backends import DeviceBackend
@@ -84,7 +84,7 @@ def test_the_same_pictures(setup: ImageSource) -> None:
     with Decoders(setup.images, 2) as some:
         check(setup, some)  # while they start
         ready(some, 2)
-        source = start_source(type(setup.images)).process.pid
+        source = start_decoder_server(type(setup.images)).process.pid
         (leader,) = children(source)
         for forked in (source, leader):  # safely: they have no threads
             assert len(list(Path(f"/proc/{forked}/task").iterdir())) == 1
@@ -101,7 +101,7 @@ def test_all_runs_have_one_source(
 ) -> None:
     with Decoders(setup.images, 1) as some:
         ready(some, 1)
-        source = start_source(type(setup.images))
+        source = start_decoder_server(type(setup.images))
         (leader,) = children(source.process.pid)
     assert_gone(leader)
     monkeypatch.chdir(tmp_path)
@@ -110,7 +110,7 @@ def test_all_runs_have_one_source(
     )  # a path that begins elsewhere now
     with Decoders(near.images, 1) as some:
         ready(some, 1)
-        assert start_source(type(near.images)) is source
+        assert start_decoder_server(type(near.images)) is source
         (found,) = some.decode(range(1)) or [None]
         here = setup.images(0)
         assert isinstance(found, np.ndarray)
@@ -121,7 +121,7 @@ def test_all_runs_have_one_source(
         assert some.decode(range(1)) is not None  # nobody needs it any more
     with Decoders(setup.images, 1) as some:
         ready(some, 1)
-        assert start_source(type(setup.images)) is not source
+        assert start_decoder_server(type(setup.images)) is not source
 
 
 def test_processes_that_come_soon_are_waited_for(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +158,11 @@ def test_no_source(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_ends_while_processes_start(setup: ImageSource) -> None:
-    start_source(type(setup.images)).end()
+    start_decoder_server(type(setup.images)).end()
     with Decoders(setup.images, 2) as some:
         assert some._greeting is not None
     assert not some._greeting.is_alive()
-    source = start_source(type(setup.images)).process.pid
+    source = start_decoder_server(type(setup.images)).process.pid
     with Decoders(setup.images, 1) as some:
         ready(some, 1)  # its leader comes after the one that nobody waited for
         while len(children(source)) > 1:
@@ -231,12 +231,12 @@ def test_an_error_is_met_where_the_run_is(setup: ImageSource, tmp_path: Path) ->
 
 def test_quick_pictures_need_no_process(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
-    assert not setup.worth_decoders
+    assert not setup.should_use_decoders
     monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
-    assert not setup.worth_decoders  # they are tried once
-    assert worth_decoders(setup.images, 30)
+    assert not setup.should_use_decoders  # they are tried once
+    assert should_use_decoders(setup.images, 30)
     monkeypatch.setattr(decoders, "_WORTH_IMAGES", 31)
-    assert not worth_decoders(setup.images, 30)
+    assert not should_use_decoders(setup.images, 30)
 
 
 def test_a_run_on_a_device_gets_its_pictures_from_them(
@@ -283,7 +283,7 @@ def test_they_are_expected_while_models_are_loaded(
     device: str, started: bool, setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []
-    monkeypatch.setattr("beaufort.evaluation.planning.start_source", asked.append)
+    monkeypatch.setattr("beaufort.evaluation.planning.start_decoder_server", asked.append)
     model = LazyModel("demo:digits", {"device": device})
     with pytest.raises(BeaufortError):  # no such option, or no such device
         evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")

@@ -110,7 +110,7 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("may stand beside the classes")
     dataset = load_dataset(tmp_path)
     assert [problem.id for problem in dataset.problems] == ["stray.png"]
-    assert [problem.id for problem in dataset.left_out] == ["a/2.txt"]
+    assert [problem.id for problem in dataset.ignored] == ["a/2.txt"]
     with pytest.raises(ImageFileError, match=r"a/2\.txt"):
         load_dataset(tmp_path, strict=True)
 

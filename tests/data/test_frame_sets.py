@@ -155,12 +155,12 @@ def test_label_numbers_beyond_the_classes(tmp_path: Path) -> None:
 def test_the_published_sets(shared: Path, tmp_path: Path) -> None:
     folder = shared / "data" / "imagenet_testbed"
     sets = read_frame_sets(folder / "vid_robust_pmsets.json")
-    sizes = [len(some) for some in sets.neighbours.values()]
+    sizes = [len(some) for some in sets.neighbors.values()]
     assert (len(sizes), sum(sizes), sizes.count(20), min(sizes)) == (1109, 21070, 889, 0)
-    assert all(set(sets.within(anchor, 10)) == {anchor, *some} for anchor, some in sets.neighbours.items())
+    assert all(set(sets.within(anchor, 10)) == {anchor, *some} for anchor, some in sets.neighbors.items())
     labels = json.loads((folder / "vid_robust_labels.json").read_text())
     assert set(sets.frames) == set(labels)
-    few = {anchor: list(sets.neighbours[anchor]) for anchor in list(sets.neighbours)[:5]}
+    few = {anchor: list(sets.neighbors[anchor]) for anchor in list(sets.neighbors)[:5]}
     wanted = {*few, *(one for some in few.values() for one in some)}
     root = make_clips(tmp_path / "vid", few, {one: labels[one] for one in wanted}, lambda _: 0)
     data = load_dataset(f"vid-robust:{root}")

@@ -30,12 +30,12 @@ def icons(shared: Path) -> Dataset:
 def test_counts(icons: Dataset, name: str, train: int, test: int, unanswerable: int, subtypes: int) -> None:
     split = protocols[name].split(icons)
     assert (len(split.train), len(split.test), split.unanswerable) == (train, test, unanswerable)
-    assert len(set(icons.at(split.test).column("subtype"))) == subtypes
+    assert len(set(icons.select(split.test).column("subtype"))) == subtypes
 
 
 def test_the_released_rule_takes_two_classes_out_of_training(icons: Dataset) -> None:
     split = protocols["icons-50-subtype-released"].split(icons)
-    lost = set(icons.classes) - set(icons.at(split.train).column("class"))
+    lost = set(icons.classes) - set(icons.select(split.train).column("class"))
     assert lost == {"books", "monkey"}
     assert split.cap == pytest.approx(0.7699, abs=1e-4)
     clean = protocols["icons-50-subtype"].split(icons)

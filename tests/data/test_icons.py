@@ -174,5 +174,5 @@ def test_a_suite_shows_what_its_protocol_holds_out(root: Path, tmp_path: Path) -
     with pytest.raises(UnknownNameError, match="unknown subtype of Icons-50 'small_airplane'"):
         evaluate([model], "icons-50-subtype", str(root))
     photos = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
-    with pytest.raises(UnknownNameError, match="unknown column of photos 'style'; known are class"):
+    with pytest.raises(UnknownNameError, match="unknown column of photos 'style'; available: class"):
         evaluate([model], "icons-50-style", photos)

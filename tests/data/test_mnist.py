@@ -31,7 +31,7 @@ def test_splits(tmp_path: Path) -> None:
     dataset = load_dataset(tmp_path)
     assert (dataset.ids[0], dataset.labels.tolist()) == ("test/0", [7, 1])
     assert dataset.classes == tuple("0123456789")
-    with pytest.raises(OptionError, match="known are test, train"):
+    with pytest.raises(OptionError, match="available: test, train"):
         load_dataset(f"mnist:{tmp_path}#validation")
 
 

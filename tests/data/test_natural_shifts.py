@@ -167,7 +167,7 @@ def test_objectnet_without_frame_and_other_classes(tmp_path: Path) -> None:
         (root / "images" / name / "notes.txt").touch()
     data = load_dataset(f"objectnet:{root}")
     assert [problem.id for problem in data.problems] == ["beside.png"]
-    assert [problem.id for problem in data.left_out] == ["banana/notes.txt"]
+    assert [problem.id for problem in data.ignored] == ["banana/notes.txt"]
     shutil.rmtree(root / "images" / "banana")
     with pytest.raises(ImageFileError, match=r"got 112 of them \(first missing: 'banana'\)"):
         load_dataset(f"objectnet:{root}")
@@ -201,9 +201,9 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
     paint(root / "texture" / "beside.png", 0)
     (root / "texture" / "banana" / "notes.txt").touch()
     again = load_dataset(f"imagenet-d:{root}")
-    assert (list(again.ids), data.problems, data.left_out) == (list(data.ids), (), ())
+    assert (list(again.ids), data.problems, data.ignored) == (list(data.ids), (), ())
     assert [problem.id for problem in again.problems] == ["texture/beside.png"]
-    assert [problem.id for problem in again.left_out] == ["texture/banana/notes.txt"]
+    assert [problem.id for problem in again.ignored] == ["texture/banana/notes.txt"]
     with pytest.raises(ImageFileError, match=r"notes\.txt"):
         load_dataset(f"imagenet-d:{root}", strict=True)
     paint(root / "texture" / "unicorn" / "c.png", 1)

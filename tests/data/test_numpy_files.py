@@ -150,7 +150,7 @@ def test_pictures_read_together_are_those_read_alone(
     for left in (count, 13):
         with (tmp_path / "images.npy").open("r+b") as file:
             file.truncate(file.seek(0, 2) - (count - left) * 18 * 17)
-        together, alone = list(pictures.several(range(2, 18))), [pictures(place) for place in range(2, 18)]
+        together, alone = list(pictures.read_many(range(2, 18))), [pictures(place) for place in range(2, 18)]
         assert len(together) == 16
         for one, other in zip(together, alone, strict=True):
             assert one == other if isinstance(other, Problem) else np.array_equal(one, other)

@@ -40,7 +40,7 @@ def test_the_first_classes_are_held_out(cifar100: Path, count: int) -> None:
     found = load_dataset(f"cifar-100-coarse:{cifar100}")
     split = protocols[f"cifar-100-coarse-{count}"].split(found)
     assert (len(split.train), len(split.test), split.unanswerable) == (200 - 40 * count, 40 * count, 0)
-    held = set(found.at(split.test).column("subtype"))
+    held = set(found.select(split.test).column("subtype"))
     assert {"seal", "shark", "streetcar"} <= held
     assert ("beaver" in held) == (count > 1)
     assert not {"otter", "tank"} & held
@@ -61,8 +61,8 @@ def test_synsets_of_imagenet(tmp_path: Path) -> None:
     found = load_dataset(f"imagenet-25:{tmp_path}")
     assert sorted(found.column("class")) == ["bear", "dog", "dog"]
     split = protocols["imagenet-25"].split(found)
-    assert found.at(split.test).column("subtype") == [wanted[1]]
-    assert found.at(split.train).column("part") == ["seen", "seen"]
+    assert found.select(split.test).column("subtype") == [wanted[1]]
+    assert found.select(split.train).column("part") == ["seen", "seen"]
     with pytest.raises(OptionError, match="unknown part 'val'"):
         load_dataset(f"imagenet-25:{tmp_path}#val")
 

@@ -213,7 +213,7 @@ def test_a_limit_takes_classes_in_turns(tmp_path: Path) -> None:
     assert first.results[0].fingerprint != found.results[0].fingerprint
     more = evaluate([thousand()], SUITE, data, tmp_path / "store", limit=9)
     assert more.results[0].fingerprint == found.results[0].fingerprint
-    whole = data.spread_out(0)
+    whole = data.balanced(0)
     assert sorted(whole.ids) == sorted(data.ids)
     assert whole.digest() == data.digest()
     for count in range(1, 16):
@@ -320,10 +320,10 @@ def test_outputs_of_a_function_are_counted_where_nobody_says_how_many(tmp_path: 
     beyond = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
     with pytest.raises(LabelError, match="labels must be below 3, the number of outputs of uncounted"):
         evaluate(uncounted, SUITE, beyond, tmp_path / "store")
-    found = evaluate(uncounted, SUITE, beyond.at(np.arange(3)), tmp_path / "store")
+    found = evaluate(uncounted, SUITE, beyond.select(np.arange(3)), tmp_path / "store")
     assert found.scores(calibration=False).results.class_count == 3
     counted = as_model(uncounted.forward, name="uncounted", classes=3, version="1")  # type: ignore[attr-defined]
-    again = evaluate(counted, SUITE, beyond.at(np.arange(3)), tmp_path / "store")
+    again = evaluate(counted, SUITE, beyond.select(np.arange(3)), tmp_path / "store")
     assert all(result.reused for result in again.results)
 
 

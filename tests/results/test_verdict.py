@@ -186,7 +186,7 @@ def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> No
         assert spread.metric == "mean_accuracy"
         assert notes[0] in spread.notes
     assert spread_of_results(new, net, metric="mean_accuracy").notes == ()
-    with pytest.raises(OptionError, match=r"known are mean_accuracy\. mCE is not shown: .* not known\.$"):
+    with pytest.raises(OptionError, match=r"available: mean_accuracy\. mCE is not shown: .* not known\.$"):
         gate(new, net, metric="mce")
 
 

@@ -126,7 +126,7 @@ def test_chains_read_back() -> None:
     [
         ("a/common@3", "unknown corruption 'common': it is the name of a list of corruptions"),
         ("a/Stylize@3", "unknown corruption 'Stylize'; did you mean 'stylize'"),
-        ("a/fog@2+", "unknown corruption ''; known are .* \\(in the chain 'fog@2\\+'\\)"),
+        ("a/fog@2+", "unknown corruption ''; available: .* \\(in the chain 'fog@2\\+'\\)"),
         ("a/fog@2+snwo@3", "unknown corruption 'snwo'; did you mean 'snow'\\? \\(in the chain"),
         ("a/fog@6+snow@3", "severity must be a number from 1 to 5, got '6' \\(in the chain"),
         ("a/fog@2.50+snow@3", "severity must be written as 2.5, got '2.50' \\(in the chain"),

@@ -94,7 +94,7 @@ REPLACED = {
     ),
     "corruption twice": ("- snow", "- fog", "7: corruptions: fog is in the list already"),
     "corruption in a subset": ("- snow", "- weather", "7: corruptions: fog is in the list already"),
-    "corruption that is a number": ("- snow", "- 7", "7: corruptions: unknown corruption 7; known are"),
+    "corruption that is a number": ("- snow", "- 7", "7: corruptions: unknown corruption 7; available:"),
     "corruption that is a list": ("- snow", "- [a]", "7: corruptions: unknown corruption ['a']"),
     "corruption of digits": (
         "- snow",
@@ -116,7 +116,7 @@ REPLACED = {
         "scale: imagnet",
         "4: scale: unknown scale 'imagnet'; did you mean",
     ),
-    "no scale": ("scale: imagenet", "scale:", "4: scale: unknown scale nothing; known are auto"),
+    "no scale": ("scale: imagenet", "scale:", "4: scale: unknown scale nothing; available: auto"),
     "version with a point": ("version: 1", "version: 1.0", "2: version: must be a positive integer, got 1.0"),
     "version zero": ("version: 1", "version: 0", "2: version: must be a positive integer, got 0"),
     "endless version": (

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from beaufort.cli import app
 from beaufort.suites import SUITE_NAMES, get_suite
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/suites.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/suites.md").read_text(encoding="utf-8")
 METRICS = {"mce": "mCE", "relative_mce": "relative mCE", "mean_accuracy": "mean accuracy"}
 
 

@@ -55,7 +55,7 @@ def made(name: str, options: dict[str, Any]) -> Any:
 def test_sizes_are_those_of_the_documentation(
     name: str, options: dict[str, Any], parameters: int, millions: float
 ) -> None:
-    page = Path(__file__).parents[2] / "docs" / "icons-50-study.md"
+    page = Path(__file__).parents[2] / "docs" / "studies" / "icons-50.md"
     assert f"| {parameters:,} | {millions:.1f} |" in page.read_text(encoding="utf-8")
     size = network_size(made(name, options))
     assert size.parameters == parameters

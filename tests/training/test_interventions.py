@@ -340,7 +340,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("pruning", {"share": 1.0}, "share must be a number between 0 and 1, got 1.0"),
     ("front", {}, "the intervention 'front' must have the option 'front', got none"),
     ("stability", {"wait": 1}, "unknown option of the intervention 'stability': 'wait'; did you mean 'weigh"),
-    ("pruning", {"share": 0.5, "x": 1}, "of the intervention 'pruning': 'x'; known are share, shift, flip"),
+    ("pruning", {"share": 0.5, "x": 1}, "of the intervention 'pruning': 'x'; available: share, shift, flip"),
     ("corruptions", {"names": []}, r"names must be at least one corruption, got \[\]"),
     ("corruptions", {"names": "fog", "but": "snow@3"}, "but must name some .* got 'snow@3'"),
 )

@@ -19,19 +19,20 @@ from numba.core.runtime.nrt import rtsys
 def cached(function, compiled):
     """Let a compiled function be cached on disk.
 
-    It is compiled again if a module changed in its own folder, in the folder above it or in this one: those
-    hold the functions that kernels call, and Numba itself watches the function's own module only.
+    It is compiled again if a module changes in its own folder or the folder above it, or if `compiled.py`
+    does: those hold the functions that kernels call, and Numba itself watches only the own module.
     """
-    if compiled is not function:  # as it is where NUMBA_DISABLE_JIT is set
+    if compiled is not function:  # they are the same where NUMBA_DISABLE_JIT is set
         folder = Path(function.__code__.co_filename).parent
-        compiled._cache = _Cache(function, (Path(__file__).parent, folder.parent, folder))
+        own = _stamps(Path(__file__).parent, "compiled.py")
+        compiled._cache = _Cache(function, (own, _stamps(folder.parent), _stamps(folder)))
     return compiled
 
 
 @cache
-def _stamps(folder: Path) -> tuple[tuple[float, int], ...]:
-    """Modification times and sizes of the modules in a folder."""
-    found = [path.stat() for path in sorted(folder.glob("*.py"))]
+def _stamps(folder: Path, pattern: str = "*.py") -> tuple[tuple[float, int], ...]:
+    """Return modification times and sizes of the modules in a folder."""
+    found = [path.stat() for path in sorted(folder.glob(pattern))]
     return tuple((one.st_mtime, one.st_size) for one in found)
 
 
@@ -51,11 +52,11 @@ class _Files(IndexDataCacheFile):
 
 
 class _Cache(FunctionCache):
-    """A function's cache that follows changes of several folders."""
+    """A function's cache that is invalidated by changes of several folders."""
 
-    def __init__(self, function, folders):
+    def __init__(self, function, stamps):
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp(), *map(_stamps, folders)
+        stamp = self._impl.locator.get_source_stamp(), *stamps
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig, target_context):

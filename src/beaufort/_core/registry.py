@@ -1,4 +1,4 @@
-"""Names to things: each name taken once, a miss answered with the nearest names."""
+"""Registries of named things, with error messages that suggest similar names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """A read-only mapping that only `register` adds to.
+    """A mapping of names to things; only `register` adds to it.
 
     >>> colors = Registry[int]("color")
     >>> colors.register("red", 0)
@@ -27,8 +27,8 @@ class Registry(Mapping[str, T], Generic[T]):
         """Create an empty registry.
 
         Args:
-            kind: what is registered, for error messages.
-            group: entry-point group whose names count as registered; each is loaded when it is first used.
+            kind: the kind of thing, for error messages.
+            group: entry-point group whose names count as registered; each entry is loaded on first use.
         """
         self._kind = kind
         self._group = group
@@ -36,53 +36,42 @@ class Registry(Mapping[str, T], Generic[T]):
         self._reserved: dict[str, tuple[str, str]] = {}
 
     def register(self, name: str, thing: T) -> None:
-        """Register `thing` under `name`; a name can be taken once."""
+        """Register `thing` under a name that is still free."""
         if name in self:
             raise OptionError(f"the {self._kind} {name!r} is already registered; use another name")
         if name in self._reserved:
-            owner, _ = self._reserved[name]
-            raise OptionError(f"the {self._kind} {name!r} would have the name of {owner}; use another name")
+            raise OptionError(f"{name!r} is already the name of {self._reserved[name][0]}; use another name")
         self._things[name] = thing
 
-    def reserve(self, names: Iterable[str], owner: str, use: str = "") -> None:
-        """Let nothing be registered under names that stand for something else where they are written.
+    def reserve(self, names: Iterable[str], owner: str, hint: str = "") -> None:
+        """Reserve names that have another meaning in the same place, so that they stay free.
 
         Args:
-            names: of the other things.
-            owner: what they are, as "a shift".
-            use: how they are used, for who asks for them here.
+            names: the reserved names.
+            owner: the kind of thing that has these names, such as "a shift".
+            hint: how to use such a thing, for the error message.
         """
-        self._reserved.update(dict.fromkeys(names, (owner, use)))
+        self._reserved.update(dict.fromkeys(names, (owner, hint)))
 
-    def miss(self, name: object, known: Mapping[str, object] | None = None, *, kind: str = "") -> str:
-        """The message for a name that is not registered: what else it stands for, or near names.
+    def unknown_message(self, name: object, known: Iterable[str] | None = None, *, kind: str = "") -> str:
+        """Return the error message for a name that is not registered.
 
         Args:
-            name: what was asked for.
-            known: the names that would do; those registered if not given.
-            kind: what the message calls them.
+            name: the unknown name.
+            known: the valid names; the registered ones by default.
+            kind: the kind of thing; that of the registry by default.
         """
         kind = kind or self._kind
-        # the order of registration tells a reader nothing
-        known = dict.fromkeys(sorted(self)) if known is None else known
-        for one in self._other_names(name):
-            if one not in known:
-                owner, use = self._reserved[one]
+        known = sorted(self) if known is None else list(known)
+        for one, (owner, hint) in self._reserved.items():
+            if one.casefold() == str(name).casefold() and one not in known:
                 what = "it" if one == name else repr(one)
-                return f"unknown {kind} {name!r}: {what} is the name of {owner}{f'; {use}' if use else ''}"
-        return unknown(kind, name, known)
-
-    def _other_names(self, name: object) -> list[str]:
-        """What a name may stand for that is reserved: itself, or itself in another case."""
-        if not isinstance(name, str):
-            return []
-        if name in self._reserved:
-            return [name]
-        return [one for one in self._reserved if one.casefold() == name.casefold()]
+                return f"unknown {kind} {name!r}: {what} is the name of {owner}{f'; {hint}' if hint else ''}"
+        return unknown_message(kind, name, known)
 
     def __getitem__(self, name: str) -> T:
         if name not in self:
-            raise UnknownNameError(self.miss(name))
+            raise UnknownNameError(self.unknown_message(name))
         if name not in self._things:
             self._things[name] = self._offered[name].load()
         return self._things[name]
@@ -101,32 +90,32 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({**self._things, **self._offered})
 
 
-_LISTED, _NEAR = 30, 3
-"""Names that a message lists at most, all of them and near ones."""
+_MAX_LISTED, _MAX_SUGGESTED = 30, 3
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a message, and how many others there are if they are many."""
+    """Return names separated by commas; of a long list the first ones and the number of the others."""
     every = list(names)
-    others = f" and {len(every) - _LISTED} others" if len(every) > _LISTED else ""
-    return f"{', '.join(every[:_LISTED])}{others}"
+    others = f" and {len(every) - _MAX_LISTED} others" if len(every) > _MAX_LISTED else ""
+    return f"{', '.join(every[:_MAX_LISTED])}{others}"
 
 
-def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """The names that are nearest to one, in whatever case; none if none is near.
+def similar_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the names most similar to `name`, ignoring case.
 
-    >>> near_names("MNIST", ["mnist-test", "cifar10-test", "Mnist"])
+    >>> similar_names("MNIST", ["mnist-test", "cifar10-test", "Mnist"])
     ['Mnist', 'mnist-test']
     """
     folded: dict[str, list[str]] = {}
     for one in known:
         folded.setdefault(one.casefold(), []).append(one)
-    near = get_close_matches(name.casefold(), folded, n=_NEAR, cutoff=0.6)
-    return [one for key in near for one in folded[key]][:_NEAR]
+    similar = get_close_matches(name.casefold(), folded, n=_MAX_SUGGESTED, cutoff=0.6)
+    return [one for key in similar for one in folded[key]][:_MAX_SUGGESTED]
 
 
-def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
-    """The message for a name that is not registered, with near names if there are any."""
-    if near := near_names(str(name), known):
-        return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
-    return f"unknown {kind} {name!r}; known are {listed(known)}"
+def unknown_message(kind: str, name: object, known: Iterable[str]) -> str:
+    """Return the error message for an unknown name: similar names, or the list of valid ones."""
+    known = list(known)
+    if similar := similar_names(str(name), known):
+        return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, similar))}?"
+    return f"unknown {kind} {name!r}; available: {listed(known)}"

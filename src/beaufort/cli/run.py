@@ -179,7 +179,7 @@ def _run_options(config: list[str], **options: Any) -> RunOptions:
         found |= _config(text)
     names = [field.name for field in fields(RunOptions)]
     if unknown := [name for name in found if name not in names]:
-        raise OptionError(f"unknown option {unknown[0]!r} in --config; known are {', '.join(names)}")
+        raise OptionError(f"unknown option {unknown[0]!r} in --config; available: {', '.join(names)}")
     return RunOptions(**{**found, **{name: value for name, value in options.items() if value is not None}})
 
 

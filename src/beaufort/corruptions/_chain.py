@@ -151,7 +151,7 @@ def is_chain(name: object) -> bool:
 def _link(text: str, chain: str) -> Link:
     name, at, severity = text.partition("@")
     if name not in corruptions:
-        raise UnknownNameError(f"{corruptions.miss(name)} (in the chain {chain!r})")
+        raise UnknownNameError(f"{corruptions.unknown_message(name)} (in the chain {chain!r})")
     try:
         return Link(name, parse_severity(severity) if at else None)
     except OptionError as error:

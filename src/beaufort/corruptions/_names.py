@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from beaufort._core.errors import UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.corruptions._corruption import corruptions
 
 _NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
@@ -116,7 +116,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
     ['gaussian_noise', 'shot_noise', 'impulse_noise']
     """
     if subset not in SUBSETS:
-        raise UnknownNameError(unknown("subset", subset, SUBSETS))
+        raise UnknownNameError(unknown_message("subset", subset, SUBSETS))
     return list(SUBSETS[subset])
 
 
@@ -145,6 +145,6 @@ def expand_names(names: Iterable[object], *, kind: str) -> tuple[str, ...]:
     for name in names:
         members = members_of(name)
         if not members:
-            raise UnknownNameError(corruptions.miss(name, {**corruptions, **SUBSETS}, kind=kind))
+            raise UnknownNameError(corruptions.unknown_message(name, {**corruptions, **SUBSETS}, kind=kind))
         found += members
     return tuple(found)

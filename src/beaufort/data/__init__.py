@@ -35,21 +35,20 @@ from beaufort.data import (  # noqa: F401
 )
 from beaufort.data._catalog_entries import ICON_PACKAGES, IconPackage
 from beaufort.data._dataset import Dataset, DatasetIterator, Pixels, Problem, Sample, iterate, numbered
-from beaufort.data._decoder_processes import start_source
+from beaufort.data._decoder_processes import start_decoder_server
 from beaufort.data._digest import Content, digest_of
 from beaufort.data._files import decode_file
 from beaufort.data._load import DatasetSpec, dataset_kind, load_dataset, parse_spec
 from beaufort.data._reader import Reader, readers
 from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
-from beaufort.data.corruption_sets import StoredSet, check_same_images, is_one_condition, stored_set
-from beaufort.data.decoders import Decoders, worth_decoders
+from beaufort.data.decoders import Decoders, should_use_decoders
 from beaufort.data.frame_sets import FrameSets, read_frame_sets
 from beaufort.data.icons import icon_columns
 from beaufort.data.mined import KIND_FOLDERS, MANIFEST, SET_FILE
-from beaufort.data.numpy_files import from_arrays, in_npz, pixels_in
-from beaufort.data.perturbation_sets import StoredSequences, stored_sequences
+from beaufort.data.numpy_files import as_pixels, from_arrays, npz_arrays
 from beaufort.data.preparation import PreparedImages, Step, prepare, resized
 from beaufort.data.relabeled import select_classes
+from beaufort.data.stored_sets import StoredSet, check_same_images, is_one_condition, stored_set
 
 __all__ = [
     "ICON_PACKAGES",
@@ -73,8 +72,8 @@ __all__ = [
     "Sample",
     "State",
     "Step",
-    "StoredSequences",
     "StoredSet",
+    "as_pixels",
     "assets",
     "cache_folder",
     "check_same_images",
@@ -85,25 +84,23 @@ __all__ = [
     "fetch",
     "from_arrays",
     "icon_columns",
-    "in_npz",
     "is_offline",
     "is_one_condition",
     "iterate",
     "load_dataset",
+    "npz_arrays",
     "numbered",
     "parse_spec",
-    "pixels_in",
     "prepare",
     "pull",
     "read_frame_sets",
     "readers",
     "resized",
     "select_classes",
-    "start_source",
+    "should_use_decoders",
+    "start_decoder_server",
     "state",
-    "stored_sequences",
     "stored_set",
     "validate_image_shape",
     "validate_labels",
-    "worth_decoders",
 ]

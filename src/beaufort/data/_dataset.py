@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_count
 from beaufort.data._digest import Content, digest_of
 from beaufort.data.labels import LabelSets
@@ -54,16 +54,16 @@ class Pixels(Protocol):
 def read_several(pixels: Pixels, indices: Sequence[int]) -> Iterator[Bytes]:
     """Some pictures, each when it is asked for; an `ImageFileError` at the first that cannot be read.
 
-    Pixels that take less time together have a method `several` that does this.
+    Pixels that take less time together have a method `read_many` that does this.
     """
-    together: Callable[[Sequence[int]], Iterator[Bytes]] | None = getattr(pixels, "several", None)
+    together: Callable[[Sequence[int]], Iterator[Bytes]] | None = getattr(pixels, "read_many", None)
     return map(pixels.read, indices) if together is None else together(indices)
 
 
-def best_at_once(pixels: Pixels) -> int:
-    """How many pictures one thread best reads in a row; where nothing is decoded, `at_once` says more."""
-    at_once: int = getattr(pixels, "at_once", _AT_ONCE)
-    return at_once
+def best_chunk_size(pixels: Pixels) -> int:
+    """How many pictures one thread best reads in a row; where nothing is decoded, `chunk_size` says more."""
+    chunk_size: int = getattr(pixels, "chunk_size", _AT_ONCE)
+    return chunk_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +79,17 @@ class Dataset:
     pixels: Pixels
     problems: tuple[Problem, ...] = ()
     """Files that were found to be broken on opening; they are not among the samples."""
-    left_out: tuple[Problem, ...] = ()
+    ignored: tuple[Problem, ...] = ()
     """Files beside the pictures that are none, by their names."""
     strict: bool = False
     """Whether the first problem, or file that is left out, raises an error."""
-    order: int | None = None
+    shuffle_seed: int | None = None
     """Seed of the shuffled order; None for the original order."""
-    made_from: Dataset | None = None
+    original: Dataset | None = None
     """The data set in its original order, if this one is shuffled."""
     by_name: bool = False
     """Whether labels are indices into the sorted class names, rather than numbers given by the source."""
-    spread: bool = False
+    is_balanced: bool = False
     """Whether the shuffled order takes one image of each class in turn."""
     label_sets: LabelSets | None = None
     """Sets of classes of which any is right, where a sample has more than one label."""
@@ -104,7 +104,7 @@ class Dataset:
                 f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, one for each class, got "
                 f"{self.labels.min()} to {self.labels.max()}"
             )
-        if self.strict and (found := sorted({*self.problems, *self.left_out})):
+        if self.strict and (found := sorted({*self.problems, *self.ignored})):
             raise strict_error(found[0])
 
     def __len__(self) -> int:
@@ -129,16 +129,18 @@ class Dataset:
         if name == "class" and name not in self.columns:
             return [self.classes[label] for label in self.labels]
         if name not in self.columns:
-            raise UnknownNameError(unknown(f"column of {self.name}", name, {"class": (), **self.columns}))
+            raise UnknownNameError(
+                unknown_message(f"column of {self.name}", name, {"class": (), **self.columns})
+            )
         values = self.columns[name]
         return [values.get(id, "") for id in self.ids]
 
-    def at(self, places: NDArray[np.int64]) -> Dataset:
+    def select(self, places: NDArray[np.int64]) -> Dataset:
         """The samples of some numbers, in that order, as a dataset of its own."""
         ids = [self.ids[place] for place in places.tolist()]
         pixels = _Chosen(self.pixels, places, len(self))
         chosen = replace(self, ids=ids, labels=self.labels[places], pixels=pixels)
-        return replace(chosen, order=None, made_from=None, spread=False)
+        return replace(chosen, shuffle_seed=None, original=None, is_balanced=False)
 
     def relabeled(self, classes: Sequence[str], label_of: Mapping[str, int] | None = None) -> Dataset:
         """The samples whose class has a label among other classes, with that label.
@@ -150,7 +152,7 @@ class Dataset:
         wanted = label_of or {name: label for label, name in enumerate(classes)}
         labels = np.array([wanted.get(name, -1) for name in self.classes], np.int64)[self.labels]
         kept = np.flatnonzero(labels >= 0).astype(np.int64)
-        return replace(self.at(kept), classes=tuple(classes), labels=labels[kept], by_name=True)
+        return replace(self.select(kept), classes=tuple(classes), labels=labels[kept], by_name=True)
 
     def shuffled(self, seed: int) -> Dataset:
         """The same samples in a random order, so that the first few are a fair sample of all.
@@ -160,7 +162,7 @@ class Dataset:
         places = np.random.default_rng([seed % 2**64, len(self)]).permutation(len(self))
         return self._ordered(places, seed)
 
-    def spread_out(self, seed: int) -> Dataset:
+    def balanced(self, seed: int) -> Dataset:
         """The same samples in an order that takes turns among the classes, so that the first few have all.
 
         In each turn a class gives one of its samples, in a random order seeded with `seed`, until it has none
@@ -173,16 +175,16 @@ class Dataset:
         starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
         turn = np.empty(len(self), np.int64)
         turn[by_class] = np.arange(len(self)) - np.repeat(starts, np.diff([*starts, len(self)]))
-        return self._ordered(shuffled[np.argsort(turn, kind="stable")], seed, spread=True)
+        return self._ordered(shuffled[np.argsort(turn, kind="stable")], seed, balanced=True)
 
-    def _ordered(self, places: NDArray[np.int64], seed: int, *, spread: bool = False) -> Dataset:
-        if self.order is not None:
-            raise OptionError(f"{self.name} is already shuffled, with the seed {self.order}")
-        return replace(self.at(places), order=seed, made_from=self, spread=spread)
+    def _ordered(self, places: NDArray[np.int64], seed: int, *, balanced: bool = False) -> Dataset:
+        if self.shuffle_seed is not None:
+            raise OptionError(f"{self.name} is already shuffled, with the seed {self.shuffle_seed}")
+        return replace(self.select(places), shuffle_seed=seed, original=self, is_balanced=balanced)
 
     @property
     def _original(self) -> Dataset:
-        return self if self.made_from is None else self.made_from
+        return self if self.original is None else self.original
 
     def digest(self, *, fresh: bool = False) -> str:
         """A sha256 of all that can change an answer: classes, ids, labels and every stored byte.
@@ -217,10 +219,10 @@ class _Chosen:
         return self.pixels.read(int(self.places[index]))
 
     @property
-    def at_once(self) -> int:
-        return best_at_once(self.pixels)
+    def chunk_size(self) -> int:
+        return best_chunk_size(self.pixels)
 
-    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+    def read_many(self, indices: Sequence[int]) -> Iterator[Bytes]:
         return read_several(self.pixels, self.places[indices].tolist())
 
     def contents(self, count: int) -> Iterator[Content]:

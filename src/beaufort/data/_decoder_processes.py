@@ -33,7 +33,7 @@ from PIL import Image
 from beaufort._core.arrays import Bytes
 from beaufort.data._dataset import Problem
 from beaufort.data._files import decode
-from beaufort.data.images import resize_window
+from beaufort.data.images import resize_crop
 
 _CHILD = (
     "import sys; module, *sys.path[:] = sys.argv[1:]; "
@@ -52,7 +52,7 @@ class ImageLoader(Protocol):
     def __call__(self, place: int) -> Bytes | Problem:
         """A picture by its place, or what is wrong with it."""
 
-    def ready(self, pixels: Bytes) -> Bytes:
+    def prepare(self, pixels: Bytes) -> Bytes:
         """A decoded picture, made ready."""
 
 
@@ -95,7 +95,7 @@ _source: _Source | None = None
 _lock = Lock()
 
 
-def start_source(kind: type) -> _Source:
+def start_decoder_server(kind: type) -> _Source:
     """The process that decoders are forked from, started if there is none.
 
     Args:
@@ -125,7 +125,7 @@ def fork_decoders(pictures: ImageLoader, sockets: Sequence[socket.socket]) -> bo
         sockets: the other end of the first one tells the leader what `describe` says, and ends all decoders
             when it is closed. The other end of each other one asks a decoder.
     """
-    return start_source(type(pictures)).fork(sockets)
+    return start_decoder_server(type(pictures)).fork(sockets)
 
 
 def describe(pictures: ImageLoader) -> bytes:
@@ -139,7 +139,7 @@ def serve(module: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a leader ended
     with contextlib.suppress(Exception):  # what fails is met again when pictures come
         importlib.import_module(module)
-        resize_window(_drawn(), (40, 32))
+        resize_crop(_drawn(), (40, 32))
     with socket.socket(fileno=0) as asked:
         while True:
             message, descriptors, _, _ = socket.recv_fds(asked, 16, _MOST_SOCKETS)
@@ -164,7 +164,7 @@ def _lead(control: socket.socket, *ends: socket.socket) -> None:
         os.environ.update(environment | _ONE_THREAD)
         pictures: ImageLoader = pickle.load(told)
     with contextlib.suppress(Exception):  # what fails is met again with the first picture
-        pictures.ready(_drawn())
+        pictures.prepare(_drawn())
     for end in ends:
         if not os.fork():
             with _then_exit():

@@ -23,7 +23,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
 from beaufort.data._dataset import Problem
 from beaufort.data._digest import Content, chunks_of
-from beaufort.data.images import decode_image, flatten, read_image, read_packed
+from beaufort.data.images import decode_image, flatten, read_decompressed, read_image
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ENCRYPTED = 0x1
@@ -212,8 +212,8 @@ def tar_members(path: Path, problems: list[Problem]) -> Iterator[tuple[str, TarM
 
 
 def tar_contents(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
-    """The wanted files of a tar, gzipped or not, in memory, which `read_packed` bounds."""
-    content, found, before = read_packed(path), {}, -1
+    """The wanted files of a tar, gzipped or not, in memory, which `read_decompressed` bounds."""
+    content, found, before = read_decompressed(path), {}, -1
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
             for info in archive:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from beaufort._core.catalog import entries, pull
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
-from beaufort._core.registry import near_names
+from beaufort._core.registry import similar_names
 from beaufort._core.remote import is_url
 from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset
@@ -187,10 +187,10 @@ def _find_reader(path: Path) -> Reader | None:
 def _unknown_name(text: str) -> str:
     """The message about a text that is neither a path that exists nor a name."""
     kind, colon, rest = text.partition(":")
-    near = near_names(text, [entry.name for entry in entries.values() if entry.opens_as])
+    near = similar_names(text, [entry.name for entry in entries.values() if entry.opens_as])
     near += [f"{text}:PATH"] if text in readers else []
     if not near and colon:
-        near = [f"{one}:{rest}" for one in near_names(kind, readers)]
+        near = [f"{one}:{rest}" for one in similar_names(kind, readers)]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else _LISTED
     return f"data must be a path that exists, kind:path or a name, got {text!r:.200}; {hint}"
 

@@ -53,7 +53,7 @@ def reader(
     def register(function: _Open) -> _Open:
         def open_part(location: str, part: str) -> Dataset:
             if part and parts is not None and part not in parts:
-                known = f"known are {', '.join(parts)}" if parts else f"{kind} has no parts"
+                known = f"available: {', '.join(parts)}" if parts else f"{kind} has no parts"
                 raise OptionError(f"unknown part {part!r} of {location}; {known}")
             return function(location, part)
 
@@ -63,10 +63,10 @@ def reader(
     return register
 
 
-def check_inside(name: str) -> str | None:
+def unsafe_path_reason(name: str) -> str | None:
     """Why a file name that was read from a list is refused; None if it stays in its folder.
 
-    >>> check_inside("a/b.png"), check_inside("../b.png") is None
+    >>> unsafe_path_reason("a/b.png"), unsafe_path_reason("../b.png") is None
     (None, False)
     """
     path, windows = PurePosixPath(name), PureWindowsPath(name)

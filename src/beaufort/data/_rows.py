@@ -70,13 +70,13 @@ class Rows:
         return math.prod(self.shape[1:])
 
     def read(self, index: int) -> Bytes:
-        return next(self.several([index]))
+        return next(self.read_many([index]))
 
     @property
-    def at_once(self) -> int:
-        return _at_once(self.row_size)
+    def chunk_size(self) -> int:
+        return _chunk_size(self.row_size)
 
-    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+    def read_many(self, indices: Sequence[int]) -> Iterator[Bytes]:
         """As `read`, one picture after the other: to open the file takes longer than to read a small one.
 
         Neighbors are read together, as far as they are small.
@@ -121,14 +121,14 @@ class InMemory:
     """Where they came from, if from a file."""
 
     @property
-    def at_once(self) -> int:
-        return _at_once(math.prod(self.images.shape[1:]))
+    def chunk_size(self) -> int:
+        return _chunk_size(math.prod(self.images.shape[1:]))
 
     def read(self, index: int) -> Bytes:
         image: Bytes = self.images[index].copy()
         return image
 
-    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+    def read_many(self, indices: Sequence[int]) -> Iterator[Bytes]:
         """As `read`, without a copy where a picture lies in one piece; nobody can write to it then."""
         rows = self.images.view()
         rows.flags.writeable = False
@@ -145,7 +145,7 @@ class InMemory:
         yield Content(chunks, self.file, f"{count}×{self.images.shape[1:]}")
 
 
-def _at_once(row_size: int) -> int:
+def _chunk_size(row_size: int) -> int:
     """How many pictures are worth a task: to hand one to a thread takes longer than to read a small one."""
     return min(max(8, _TOGETHER // row_size), 128)
 

@@ -23,7 +23,7 @@ from beaufort._core.files import draft, remove_leftovers, write_bytes
 from beaufort._core.remote import AT_ONCE, GONE, Remote
 from beaufort.data._dataset import Dataset, Pixels
 from beaufort.data._digest import Content
-from beaufort.data._reader import check_inside, readers
+from beaufort.data._reader import readers, unsafe_path_reason
 
 _FOLDER = "data"
 _COMPLETE = "complete.json"
@@ -71,7 +71,7 @@ def _files(remote: Remote) -> list[_File]:
 
 
 def _file(facts: dict[str, Any], path: str) -> _File:
-    if path and (reason := check_inside(path)):
+    if path and (reason := unsafe_path_reason(path)):
         raise ImageFileError(f"{path!r}: {reason}")
     state = " ".join(str(facts[key]) for key in _STATE if key in facts)
     return _File(str(facts["name"]), path, facts.get("size"), state)

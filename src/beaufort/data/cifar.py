@@ -23,7 +23,7 @@ from beaufort.data._dataset import Dataset
 from beaufort.data._files import tar_contents
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds
-from beaufort.data.images import read_image, read_packed
+from beaufort.data.images import read_decompressed, read_image
 from beaufort.data.labels import class_names
 
 _SIDE = 32
@@ -152,7 +152,9 @@ def _batches(path: Path, split: str) -> tuple[_Version, list[_Batch]]:
         if path.is_file() and path.stem in version.batches[split]:
             files = [path]
         if files:
-            return version, [_Batch(str(file), read_packed(file), file.suffix == ".bin") for file in files]
+            return version, [
+                _Batch(str(file), read_decompressed(file), file.suffix == ".bin") for file in files
+            ]
     sought = " or ".join(f"{version.batches[split][0]}(.bin)" for version in _VERSIONS)
     raise ImageFileError(f"{path} must hold {sought}, or one PNG and {_LABELS}, to be CIFAR's {split} set")
 

@@ -31,7 +31,7 @@ _SOON_S = 0.1
 """How long processes are waited for that only have to be forked: many threads would hold them up."""
 
 
-def worth_decoders(pictures: ImageLoader, count: int) -> bool:
+def should_use_decoders(pictures: ImageLoader, count: int) -> bool:
     """Whether so many pictures are worth processes that decode them, judged by the first one."""
     if not hasattr(os, "fork") or count < _WORTH_IMAGES:
         return False

@@ -42,7 +42,7 @@ def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] =
         for path in root.iterdir()
         if is_image_name(path.name) and path.is_file()
     ]
-    left_out: list[Problem] = []
+    ignored: list[Problem] = []
     found: list[tuple[bytes, str, int]] = []
     for label, folder in enumerate(folders):
         for scanned in scan_folders(folder, is_sample, barred=[root]):  # a link to the root has no label
@@ -51,7 +51,7 @@ def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] =
                 (os.fsencode(path), path, label) for path in (f"{inside}/{one}" for one in scanned.images)
             ]
             for other in scanned.others:
-                left_out.append(Problem(f"{inside}/{other}", "its name does not end like a picture's"))
+                ignored.append(Problem(f"{inside}/{other}", "its name does not end like a picture's"))
             if scanned.problem:
                 problems.append(Problem(inside, scanned.problem))
     if not found:
@@ -70,7 +70,7 @@ def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] =
         np.array([label for _, _, label in found], np.int64),
         Files(root, names),
         _sorted(problems),
-        _sorted(left_out),
+        _sorted(ignored),
         by_name=True,
     )
 

@@ -1,6 +1,6 @@
-"""Sets of frames of a video: an anchor and its neighbours, as in ImageNet-Vid-Robust and YTBB-Robust.
+"""Sets of frames of a video: an anchor and its neighbors, as in ImageNet-Vid-Robust and YTBB-Robust.
 
-A folder of frames has two lists in it, or in its folder `metadata` or `misc`: `pmsets.json`, the neighbours
+A folder of frames has two lists in it, or in its folder `metadata` or `misc`: `pmsets.json`, the neighbors
 of each anchor, and `labels.json`, the labels of each frame, of which any is right. Labels are numbers of
 classes in the two published sets, and names in one's own.
 """
@@ -20,7 +20,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.files import read_json
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
-from beaufort.data._reader import check_inside, reader
+from beaufort.data._reader import reader, unsafe_path_reason
 from beaufort.data.labels import LabelSets, label_maps
 
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")
@@ -28,26 +28,26 @@ _NUMBER = re.compile(r"(\d+)(?!.*\d)")
 
 @dataclass(frozen=True)
 class FrameSets:
-    """Anchors with their neighbours.
+    """Anchors with their neighbors.
 
     >>> sets = FrameSets({"a/10.jpg": ("a/08.jpg", "a/11.jpg")})
     >>> list(sets.within("a/10.jpg", 1))
     ['a/10.jpg', 'a/11.jpg']
     """
 
-    neighbours: Mapping[str, tuple[str, ...]]
+    neighbors: Mapping[str, tuple[str, ...]]
     """By anchor; maybe none."""
 
     @cached_property
     def frames(self) -> tuple[str, ...]:
         """Every frame once, sorted."""
-        return tuple(sorted({*self.neighbours, *(one for some in self.neighbours.values() for one in some)}))
+        return tuple(sorted({*self.neighbors, *(one for some in self.neighbors.values() for one in some)}))
 
     def within(self, anchor: str, k: int) -> Iterator[str]:
-        """The anchor, and its neighbours at most `k` frames away."""
+        """The anchor, and its neighbors at most `k` frames away."""
         yield anchor
         here = frame_number(anchor)
-        yield from (one for one in self.neighbours[anchor] if abs(frame_number(one) - here) <= k)
+        yield from (one for one in self.neighbors[anchor] if abs(frame_number(one) - here) <= k)
 
 
 def frame_number(name: str) -> int:
@@ -73,7 +73,7 @@ def read_frame_sets(path: str | Path) -> FrameSets:
     if not good or not found:
         raise ImageFileError(f"{file} must have a list of frames for each anchor, got something else")
     for name in (*found, *(one for some in found.values() for one in some)):
-        if why := check_inside(name):
+        if why := unsafe_path_reason(name):
             raise ImageFileError(f"{file}: {name!r} is refused: {why}")
     return FrameSets({anchor: tuple(dict.fromkeys(some)) for anchor, some in found.items()})
 
@@ -81,7 +81,7 @@ def read_frame_sets(path: str | Path) -> FrameSets:
 def _open(location: str, part: str, kind: str) -> Dataset:
     root = Path(location)
     sets = read_frame_sets(root)
-    frames = tuple(sorted(sets.neighbours)) if part else sets.frames
+    frames = tuple(sorted(sets.neighbors)) if part else sets.frames
     file = _beside(root, "labels.json")
     named = _labels(file, frames, sets, by_anchor=kind == "ytbb-robust")
     if kind not in label_maps:  # a number is a name, too, and no place in the sorted names
@@ -113,8 +113,8 @@ def _labels(
         raise ImageFileError(f"{file} must have a list of labels for each frame, got something else")
     source = {frame: frame for frame in frames}
     if by_anchor:
-        source |= {one: anchor for anchor, some in sets.neighbours.items() for one in some}
-        source |= {anchor: anchor for anchor in sets.neighbours}
+        source |= {one: anchor for anchor, some in sets.neighbors.items() for one in some}
+        source |= {anchor: anchor for anchor in sets.neighbors}
     if lost := [frame for frame in frames if source[frame] not in found]:
         raise ImageFileError(
             f"{file} must have labels for every frame, got none for {len(lost):,} (first: "

@@ -23,7 +23,7 @@ from beaufort.data._files import Files, Member, Members, decode, tar_contents, t
 from beaufort.data._reader import reader
 from beaufort.data.folder import check_class_folders, open_class_folders
 from beaufort.data.labels import class_names
-from beaufort.data.numpy_files import in_npz, pixels_in
+from beaufort.data.numpy_files import as_pixels, npz_arrays
 
 ICONS = "icons-50"
 _ARRAYS = "icons50_32.npz"
@@ -35,7 +35,7 @@ _FORM = "STYLE_VERSION_SUBTYPE.png, as apple_0_duck.png"
 def _detect(path: Path) -> bool:
     if path.suffix == ".npz" and path.is_file():
         try:
-            return set(in_npz(path)) >= _KEYS
+            return set(npz_arrays(path)) >= _KEYS
         except ImageFileError:
             return False
     return path.is_dir() and (_is_root(path) or _is_root(path / "Icons-50") or (path / _ARRAYS).is_file())
@@ -138,10 +138,10 @@ def _icons(ids: Sequence[str], classes: Sequence[str], pixels: Files | Members) 
 
 
 def _from_arrays(path: Path) -> Dataset:
-    stored = in_npz(path)
+    stored = npz_arrays(path)
     if lost := _KEYS - stored.keys():
         raise ImageFileError(f"{path} must have the arrays {sorted(_KEYS)}, got none for {sorted(lost)}")
-    pixels, count = pixels_in(stored["x"])
+    pixels, count = as_pixels(stored["x"])
     labels = stored["y"].labels(count)
     classes, names = (stored[key].load().tolist() for key in ("classes", "fname"))
     check_class_folders(ICONS, classes, class_names(ICONS))
@@ -153,7 +153,7 @@ def _from_arrays(path: Path) -> Dataset:
     _check_once(ids)
     found = Dataset(ICONS, class_names(ICONS), ids, labels, pixels, by_name=True, columns=icon_columns(ids))
     order = np.array(sorted(range(count), key=lambda place: ids[place].encode()), np.int64)
-    return found if (np.diff(order) == 1).all() else found.at(order)
+    return found if (np.diff(order) == 1).all() else found.select(order)
 
 
 def _check_once(ids: Sequence[str]) -> None:

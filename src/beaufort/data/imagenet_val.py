@@ -16,7 +16,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
 from beaufort.data._reader import reader
-from beaufort.data.images import read_packed
+from beaufort.data.images import read_decompressed
 from beaufort.data.labels import class_ids, devkit_ids
 
 _PICTURE = re.compile(r"ILSVRC2012_val_(\d{8})\.(?:JPEG|jpeg|jpg)")
@@ -84,7 +84,7 @@ def _labels(table: Path) -> dict[str, str]:
     A name and its value may have a space or a comma between them, and Kaggle's list has boxes after it.
     """
     try:
-        lines = read_packed(table).decode("utf-8-sig").splitlines()
+        lines = read_decompressed(table).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise ImageFileError(f"{table} must be a list in UTF-8 ({error!s:.80}), of {_FORMS}") from None
     rows = [re.split(r"[\s,]+", line.strip()) for line in lines if line.strip()]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._files import MOST_BYTES, Absent, Member, Members, OnDisk, ZipMember, zip_members
-from beaufort.data._reader import check_inside, reader
+from beaufort.data._reader import reader, unsafe_path_reason
 
 _LIST = "labels.csv"
 _OWN = ("file", "label", "zip", "name")
@@ -97,7 +97,7 @@ def _rows(content: bytes, where: str) -> Iterator[_Row]:
             file, label, packed, name = ((fields.get(key) or "").strip() for key in _OWN)
             more = {key: (fields[key] or "").strip() for key in others}
             row = _Row(lines.line_num, file, label, packed, name, more)
-            reason = check_inside(row.file) or (check_inside(row.zip) if row.zip else None)
+            reason = unsafe_path_reason(row.file) or (unsafe_path_reason(row.zip) if row.zip else None)
             if reason is None and row.file in seen:
                 reason = f"it is listed in line {seen[row.file]} already"
             if reason is not None:

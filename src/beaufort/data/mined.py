@@ -16,7 +16,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset, Problem
 from beaufort.data._files import Files
-from beaufort.data._reader import check_inside, reader
+from beaufort.data._reader import reader, unsafe_path_reason
 from beaufort.data.folder import open_class_folders
 
 KIND_FOLDERS = ("background", "material", "texture")
@@ -66,14 +66,14 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
     names: list[str] = []
     labels: list[int] = []
     problems: list[Problem] = []
-    left_out: list[Problem] = []
+    ignored: list[Problem] = []
     for kind, some in found.items():
         _check_categories(root / kind, some.classes, wanted)
         assert isinstance(some.pixels, Files)
         names += [f"{kind}/{name}" for name in some.pixels.names]
         labels += [place[some.classes[label]] for label in some.labels]
         problems += [Problem(f"{kind}/{one.id}", one.message) for one in some.problems]
-        left_out += [Problem(f"{kind}/{one.id}", one.message) for one in some.left_out]
+        ignored += [Problem(f"{kind}/{one.id}", one.message) for one in some.ignored]
     return Dataset(
         root.name,
         wanted,
@@ -81,7 +81,7 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
         np.array(labels, np.int64),
         Files(root, names),
         tuple(problems),
-        tuple(left_out),
+        tuple(ignored),
         by_name=True,
     )
 
@@ -105,7 +105,7 @@ def _complete(root: Path) -> tuple[tuple[str, ...], bool]:
             f"{SET_FILE} and {MANIFEST} of a mined set must be as they were exported, got others in {root} "
             f"({error!r})"
         ) from None
-    if lost := [name for name in listed if check_inside(name) or not (root / name).is_file()]:
+    if lost := [name for name in listed if unsafe_path_reason(name) or not (root / name).is_file()]:
         raise ImageFileError(
             f"{root} must have all {len(listed)} files of its {MANIFEST}, got none for {len(lost)} (first: "
             f"{lost[0]!r}); copy or export the set again"

@@ -73,7 +73,7 @@ def open_objectnet(location: str, part: str) -> Dataset:
         found,
         pixels=TransformedPixels(found.pixels, _without_frame, f"without a frame of {_FRAME}"),
         problems=tuple(one for one in every.problems if _is_of(one, wanted)),
-        left_out=tuple(one for one in every.left_out if _is_of(one, wanted)),
+        ignored=tuple(one for one in every.ignored if _is_of(one, wanted)),
     )
 
 

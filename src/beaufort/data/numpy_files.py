@@ -68,7 +68,7 @@ class Stored:
         return validate_labels(f"labels of {self.where}", self.load().reshape(-1), count)
 
 
-def stored_in(path: Path) -> Stored:
+def npy_array(path: Path) -> Stored:
     """The array in a .npy file."""
     try:
         with path.open("rb") as file:
@@ -82,7 +82,7 @@ def stored_in(path: Path) -> Stored:
     return stored
 
 
-def in_npz(path: Path) -> dict[str, Stored]:
+def npz_arrays(path: Path) -> dict[str, Stored]:
     """The arrays in an .npz file by name: in place where they are stored, in memory where compressed."""
     arrays = {}
     for name, member in zip_members(path).items():
@@ -106,7 +106,7 @@ def in_npz(path: Path) -> dict[str, Stored]:
     return arrays
 
 
-def pixels_in(stored: Stored) -> tuple[Pixels, int]:
+def as_pixels(stored: Stored) -> tuple[Pixels, int]:
     """The array as pictures, and how many there are."""
     shape = validate_image_shape(stored.where, stored.dtype, stored.shape)
     if not stored.packed_as:
@@ -184,7 +184,7 @@ def open_npy(location: str, part: str) -> Dataset:
     labels = images.with_name(images.name.replace("images", "labels"))
     if labels == images:
         labels = images.with_name("labels.npy")
-    return _dataset(path.stem, split, stored_in(images), stored_in(labels))
+    return _dataset(path.stem, split, npy_array(images), npy_array(labels))
 
 
 @reader(
@@ -196,7 +196,7 @@ def open_npy(location: str, part: str) -> Dataset:
 def open_npz(location: str, part: str) -> Dataset:
     """Rows in their order; with a part, as in `#train`, the arrays are train_images or x_train and so on."""
     path, split = Path(location), part or "test"
-    arrays = in_npz(path)
+    arrays = npz_arrays(path)
     pairs = [(f"{part}_images", f"{part}_labels"), (f"x_{part}", f"y_{part}")]
     if not part:
         pairs = [("images", "labels"), ("x", "y"), ("test_images", "test_labels"), ("x_test", "y_test")]
@@ -208,6 +208,6 @@ def open_npz(location: str, part: str) -> Dataset:
 
 
 def _dataset(name: str, split: str, images: Stored, labels: Stored) -> Dataset:
-    pixels, count = pixels_in(images)
+    pixels, count = as_pixels(images)
     numbers = labels.labels(count)
     return Dataset(name, numbered(numbers), RowIds(split, count), numbers, pixels)

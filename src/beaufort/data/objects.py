@@ -58,15 +58,15 @@ def as_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
         return load_dataset(data if isinstance(data, DatasetSpec) else str(data), strict=strict)
     if isinstance(data, tuple | list):
         if len(data) != 2:
-            raise OptionError(f"{_DATA}; got {described(data)}")
+            raise OptionError(f"{_DATA}; got {describe_object(data)}")
         return _dataset_of_pair(*data)
     items: object = data.dataset if _is_loader(data) else data
     if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
         if not (hasattr(items, "dtype") or hasattr(items, "dtypes")):  # an array, a tensor, a data frame
             return _dataset_of_items(items, strict=strict)
-        raise OptionError(f"{_DATA}; got {described(items)} without labels")
+        raise OptionError(f"{_DATA}; got {describe_object(items)} without labels")
     hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""
-    raise OptionError(f"{_DATA}, with a length and items by number; got {described(items)}{hint}")
+    raise OptionError(f"{_DATA}, with a length and items by number; got {describe_object(items)}{hint}")
 
 
 def _is_loader(data: object) -> TypeGuard[Loader]:
@@ -75,7 +75,7 @@ def _is_loader(data: object) -> TypeGuard[Loader]:
     return torch is not None and isinstance(data, torch.utils.data.DataLoader)
 
 
-def described(thing: Any) -> str:
+def describe_object(thing: Any) -> str:
     """What came, short enough for a message."""
     kind = type(thing).__name__
     if isinstance(thing, type):

@@ -17,11 +17,11 @@ from beaufort.data._dataset import (
     Dataset,
     Problem,
     TransformedPixels,
-    best_at_once,
+    best_chunk_size,
     read_several,
     strict_error,
 )
-from beaufort.data.images import MAX_SIDE, center_box, resize_window, short_side_size, window
+from beaufort.data.images import MAX_SIDE, center_box, crop_box, resize_crop, short_side_size
 
 _TEXT = re.compile(r"(resize|stretch|crop) ([1-9][0-9]{1,4})")
 
@@ -62,11 +62,11 @@ def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
         action, side = rest.pop(0)
         height, width = pixels.shape[:2]
         if action == "crop":
-            pixels = window(pixels, center_box(width, height, side))
+            pixels = crop_box(pixels, center_box(width, height, side))
             continue
         size = short_side_size(width, height, side) if action == "resize" else (side, side)
         cropped = rest and rest[0].action == "crop"
-        pixels = resize_window(pixels, size, center_box(*size, rest.pop(0).side) if cropped else None)
+        pixels = resize_crop(pixels, size, center_box(*size, rest.pop(0).side) if cropped else None)
     return pixels
 
 
@@ -82,31 +82,31 @@ class PreparedImages:
     """Pixels that both sides must have at least, when a picture is made ready."""
 
     @property
-    def at_once(self) -> int:
+    def chunk_size(self) -> int:
         """How many pictures one thread best makes ready in a row."""
-        return best_at_once(self.dataset.pixels)
+        return best_chunk_size(self.dataset.pixels)
 
     def __call__(self, place: int) -> Bytes | Problem:
         """One picture, or what is wrong with it; the first wrong one of a strict data set is an error."""
         try:
-            return self.ready(self.dataset[place].image)
+            return self.prepare(self.dataset[place].image)
         except BeaufortError as error:
             problem = Problem(self.dataset.ids[place], str(error))
             if self.dataset.strict:
                 raise strict_error(problem) from error
             return problem
 
-    def several(self, places: range) -> Iterator[Bytes | Problem]:
+    def read_many(self, places: range) -> Iterator[Bytes | Problem]:
         """As for one place after the other, where pictures of one file are read together."""
         done = 0
         try:
             for pixels in read_several(self.dataset.pixels, places):
-                yield self.ready(pixels)
+                yield self.prepare(pixels)
                 done += 1
         except BeaufortError:  # which of them it was, and what the next ones are like, is seen one by one
             yield from map(self, places[done:])
 
-    def ready(self, pixels: Bytes) -> Bytes:
+    def prepare(self, pixels: Bytes) -> Bytes:
         """A decoded picture, made ready, `(h, w, c)`."""
         ready = prepare(pixels, self.steps)
         if min(ready.shape[:2]) < self.least_side:
@@ -127,4 +127,4 @@ def resized(dataset: Dataset, side: int) -> Dataset:
 
 def _resized(image: Bytes, side: int) -> Bytes:
     color = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
-    return resize_window(color, (side, side))
+    return resize_crop(color, (side, side))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import Registry, unknown
+from beaufort._core.registry import Registry, unknown_message
 from beaufort.data.labels import superclasses
 
 
@@ -67,7 +67,7 @@ def hold_out(table: ImageTable, column: str, values: str | Iterable[str]) -> Spl
     known = dict.fromkeys(sorted(set(cells)))
     for value in wanted:
         if value not in known:
-            raise UnknownNameError(unknown(f"{column} of {table.name}", value, known))
+            raise UnknownNameError(unknown_message(f"{column} of {table.name}", value, known))
     return split_by(table, f"{column}={','.join(wanted)}", np.isin(np.array(cells), wanted))
 
 
@@ -137,7 +137,7 @@ class HoldOutProtocol:
         held = _inside(np.array(table.ids), chosen) if self.matching == "path" else self._held(cells, chosen)
         if not held.any():
             known = dict.fromkeys(sorted(set(cells.tolist())))
-            raise UnknownNameError(unknown(f"{self.column} of {table.name}", chosen[0], known))
+            raise UnknownNameError(unknown_message(f"{self.column} of {table.name}", chosen[0], known))
         name = self.name if held_out is None else f"{self.column}={held_out}"
         return split_by(table, name, held)
 

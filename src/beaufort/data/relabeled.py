@@ -20,7 +20,7 @@ from beaufort.data.labels import (
     LabelMap,
     ModelOutputs,
     class_names,
-    find_space,
+    find_label_space,
     superclasses,
 )
 
@@ -81,7 +81,7 @@ def select_classes(dataset: Dataset, wanted: LabelMap) -> Dataset:
             f"{dataset.name} must have images of all {len(wanted.class_of)} classes of {wanted.name}, got "
             f"none of {len(lost)} (first: {class_names(_IMAGENET)[lost[0]]}); give the whole validation set"
         )
-    return replace(dataset.at(places), classes=wanted.classes, labels=labels[places], by_name=True)
+    return replace(dataset.select(places), classes=wanted.classes, labels=labels[places], by_name=True)
 
 
 def _imagenet_numbers(dataset: Dataset) -> NDArray[np.int64]:
@@ -90,7 +90,7 @@ def _imagenet_numbers(dataset: Dataset) -> NDArray[np.int64]:
     data = DatasetLabels(dataset.name, dataset.classes, used, dataset.by_name)
     outputs = ModelOutputs(_IMAGENET, 1000, class_names(_IMAGENET), _IMAGENET)
     try:
-        space = find_space(data, outputs)
+        space = find_label_space(data, outputs)
     except LabelError as error:
         raise OptionError(
             f"{dataset.name} must be labeled with classes of ImageNet: {error.reason}"

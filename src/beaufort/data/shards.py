@@ -14,7 +14,7 @@ import numpy as np
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._dataset import MOST_CLASSES, Dataset, Problem, numbered
 from beaufort.data._files import Members, TarMember, tar_members
-from beaufort.data._reader import check_inside, reader
+from beaufort.data._reader import reader, unsafe_path_reason
 from beaufort.data.images import is_image_name
 
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
@@ -78,7 +78,7 @@ def _samples(shard: Path, problems: list[Problem]) -> list[tuple[str, int, TarMe
         base = PurePosixPath(name).name
         key = name[: len(name) - len(base)] + base.partition(".")[0]
         ending = base.partition(".")[2].lower()
-        if reason := check_inside(name):
+        if reason := unsafe_path_reason(name):
             problems.append(Problem(f"{shard.name}/{name}", reason))
         elif ending in groups.setdefault(key, {}):
             problems.append(Problem(f"{shard.name}/{name}", "a second file of this name in the shard"))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import members_of, validate_seed
-from beaufort.data.objects import described
+from beaufort.data.objects import describe_object
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.models import Model, as_model
 from beaufort.suites import (
@@ -54,7 +54,7 @@ def find_models(models: Models) -> list[LazyModel]:
     if _is_one(models):
         return [_model(models)]
     if isinstance(models, Mapping) or not isinstance(models, Iterable):
-        raise OptionError(f"{_MODEL}, or a list of these; got {described(models)}")
+        raise OptionError(f"{_MODEL}, or a list of these; got {describe_object(models)}")
     found = [_model(one) for one in models]
     if not found:
         raise OptionError("models must be at least one, got none")
@@ -71,7 +71,7 @@ def _model(model: Any) -> LazyModel:
     if isinstance(model, LazyModel):
         return model
     if isinstance(model, type) or not (isinstance(model, Model) or callable(model)):
-        raise OptionError(f"{_MODEL}; got {described(model)}")
+        raise OptionError(f"{_MODEL}; got {describe_object(model)}")
     return LazyModel.of(as_model(model))
 
 
@@ -104,4 +104,4 @@ def _suite(suite: Conditions) -> Suite | list[Condition]:
         return given
     if given and all(isinstance(one, str) for one in given):
         return suite_from_corruptions(given)
-    raise OptionError(f"{_SUITE}; got {described(suite)}")
+    raise OptionError(f"{_SUITE}; got {describe_object(suite)}")

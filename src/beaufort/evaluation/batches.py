@@ -92,7 +92,7 @@ class ImageBlock:
         self._room = HELD
         self._lock = Lock()
         self._groups: dict[Range, _Groups] = {}
-        self._at_once = source.images.at_once
+        self._at_once = source.images.chunk_size
         """Images that a thread decodes in one task."""
         self._coming = [pool.submit(self._decode_some, range(*part)) for part in self.tasks(span)]
 

@@ -29,14 +29,14 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
 
 def _notes(source: ImageSource) -> Iterator[str]:
     dataset = source.dataset
-    if dataset.spread:
+    if dataset.is_balanced:
         yield (
             f"{source.count:,} of {len(dataset):,} images, taken from the classes in turns, with the seed "
-            f"{dataset.order}; the option first (--config first=N) takes the first ones instead"
+            f"{dataset.shuffle_seed}; the option first (--config first=N) takes the first ones instead"
         )
-    if dataset.left_out:
-        first = dataset.left_out[0]
-        many = counted(len(dataset.left_out), "file")
+    if dataset.ignored:
+        first = dataset.ignored[0]
+        many = counted(len(dataset.ignored), "file")
         yield f"{many} of {dataset.name} left out, the first: {first.id}: {first.message}"
     yield from _enlarged(source)
 

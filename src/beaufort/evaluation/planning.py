@@ -19,8 +19,8 @@ import numpy as np
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
 from beaufort.corruptions import SCALES
-from beaufort.data import Problem, start_source
-from beaufort.data.labels import DatasetLabels, Grouping, LabelSpace, ModelOutputs, find_space
+from beaufort.data import Problem, start_decoder_server
+from beaufort.data.labels import DatasetLabels, Grouping, LabelSpace, ModelOutputs, find_label_space
 from beaufort.data.objects import Data
 from beaufort.evaluation.arguments import Conditions, Models, find_models, find_seed, find_suite
 from beaufort.evaluation.lazy_models import LazyModel
@@ -35,7 +35,7 @@ from beaufort.suites.shifts import Demanding
 
 Range = tuple[int, int]
 Labels = str | Path | Grouping | LabelSpace | None
-"""How labels and outputs are matched, as `find_space` takes it."""
+"""How labels and outputs are matched, as `find_label_space` takes it."""
 Facts = dict[str, Any]
 T = TypeVar("T")
 
@@ -221,8 +221,8 @@ def as_store(store: str | Path | Store) -> Store:
 def _expect_decoders(source: ImageSource) -> None:
     """Start the process that decoders are forked from, if they will be worth it: it takes a while."""
     with contextlib.suppress(Exception):  # what fails is met again when images are decoded
-        if source.worth_decoders:
-            start_source(type(source.images))
+        if source.should_use_decoders:
+            start_decoder_server(type(source.images))
 
 
 def _needed_bytes(planned: Plan) -> float:
@@ -355,7 +355,7 @@ def space_of(
     if suite is not None:
         labels = suite.grouping if labels is None else labels
         convention = suite.convention if convention is None else convention
-    return find_space(
+    return find_label_space(
         DatasetLabels(dataset.name, dataset.classes, used, dataset.by_name),
         ModelOutputs(
             spec.name, spec.classes, spec.class_names, spec.label_space, suite.label_space if suite else None

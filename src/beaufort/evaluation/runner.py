@@ -115,7 +115,7 @@ class _SourceRunner:
         with choose_backend(self.models, self.source, self.runner.threads) as backend:
             yield from map(Note, backend.notes(self.runner.conditions))
             decoders = Decoders(self.source.images, self.runner.threads)
-            worth = backend.ahead and self.source.worth_decoders
+            worth = backend.ahead and self.source.should_use_decoders
             with decoders if worth else nullcontext() as self.decoders:
                 yield from self.events(backend, itertools.chain([first], rest))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort._core.validation import validate_count
-from beaufort.data import Problem, dataset_kind, decode_file, in_npz, load_dataset, pixels_in
+from beaufort.data import Problem, as_pixels, dataset_kind, decode_file, load_dataset, npz_arrays
 from beaufort.data.images import is_image_name
 from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.planning import Labels, space_of
@@ -65,7 +65,7 @@ def read_samples(
         space = LabelSpace(_counted(model, pictures[0]).classes)
         return Samples(_stacked(pictures, data, spec), None, space, problems=tuple(unread))
     dataset = load_dataset(str(data))
-    dataset = dataset.spread_out(0) if limit < len(dataset) else dataset
+    dataset = dataset.balanced(0) if limit < len(dataset) else dataset
     prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
     source = ImageSource(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
     pictures, right, problems = _ready(source, spec)
@@ -124,10 +124,10 @@ def _unlabeled(path: Path, limit: int) -> tuple[list[Bytes], list[Problem]] | No
         return (pictures, problems) if files else None
     if path.suffix != ".npz" or not path.is_file():
         return None
-    arrays = in_npz(path)
+    arrays = npz_arrays(path)
     if set(arrays) != {"images"}:
         return None
-    pixels, count = pixels_in(arrays["images"])
+    pixels, count = as_pixels(arrays["images"])
     return [pixels.read(int(place)) for place in _even(count, limit)], []
 
 

@@ -20,15 +20,13 @@ from beaufort.data import (
     PreparedImages,
     Problem,
     Step,
-    StoredSequences,
     StoredSet,
     check_same_images,
     is_one_condition,
     parse_spec,
     select_classes,
-    stored_sequences,
+    should_use_decoders,
     stored_set,
-    worth_decoders,
 )
 from beaufort.data.labels import LabelSets, LabelSpace, label_maps
 from beaufort.data.objects import Data, DataSource, as_dataset
@@ -69,9 +67,9 @@ class ImageSource:
     @property
     def order(self) -> dict[str, Any]:
         """The facts of the order of the images; none if it is the dataset's own."""
-        if self.dataset.order is None:
+        if self.dataset.shuffle_seed is None:
             return {}
-        return {"spread" if self.dataset.spread else "order": self.dataset.order}
+        return {"spread" if self.dataset.is_balanced else "order": self.dataset.shuffle_seed}
 
     def scoring_facts(self, space: LabelSpace) -> dict[str, Any]:
         """The facts of how predictions are scored; none where a label is the number of the right output."""
@@ -99,9 +97,9 @@ class ImageSource:
         return PreparedImages(self.dataset, self.prepare, self.grey, self.least_side)
 
     @cached_property
-    def worth_decoders(self) -> bool:
+    def should_use_decoders(self) -> bool:
         """Whether processes should decode the images for a device; a few are tried once."""
-        return worth_decoders(self.images, self.count)
+        return should_use_decoders(self.images, self.count)
 
     @cached_property
     def first_image(self) -> tuple[int, Bytes]:
@@ -111,7 +109,7 @@ class ImageSource:
             try:
                 pixels = self.dataset[place].image
                 self._sizes[place] = pixels.shape[0], pixels.shape[1]
-                return place, self.images.ready(pixels)
+                return place, self.images.prepare(pixels)
             except BeaufortError:
                 problem = self.images(place)
                 problems += [problem] if isinstance(problem, Problem) else []
@@ -132,14 +130,14 @@ class ImageSource:
         """Some prepared images; the one that planning decoded already is not decoded again."""
         known = vars(self).get("first_image")
         if known is None or known[0] not in places:
-            yield from self.images.several(places)
+            yield from self.images.read_many(places)
             return
         place, image = known
         for one in (range(places.start, place), None, range(place + 1, places.stop)):
             if one is None:
                 yield image
             elif one:
-                yield from self.images.several(one)
+                yield from self.images.read_many(one)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "first_image"}
@@ -176,10 +174,10 @@ class _Finder:
         count = len(dataset) if wanted is None else min(wanted, len(dataset))
         if count < 1:
             raise OptionError(f"{dataset.name} has no image to evaluate on")
-        if self.options.precision is not None and dataset.order is None:
+        if self.options.precision is not None and dataset.shuffle_seed is None:
             return dataset.shuffled(self.seed), count
-        if limit is not None and dataset.order is None and count < len(dataset):
-            dataset = dataset.spread_out(self.seed)
+        if limit is not None and dataset.shuffle_seed is None and count < len(dataset):
+            dataset = dataset.balanced(self.seed)
         return dataset, count
 
 
@@ -250,13 +248,12 @@ def _sources_of(
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
     spec = parse_spec(str(data)) if isinstance(data, str | os.PathLike) else None
     strict = finder.options.strict
-    stored = stored_set(spec, strict=strict) if spec is not None and suite.corruptions else None
-    if stored is not None:
+    stored = stored_set(spec, strict=strict) if spec is not None else None
+    if stored is not None and suite.corruptions and not stored.has_sequences:
         yield from _stored_sources(suite, stored, clean, finder, name)
         return
-    films = stored_sequences(spec, strict=strict) if spec is not None and suite.sequences else None
-    if films is not None:
-        yield from _stored_sequences(suite, films, clean, finder, name)
+    if stored is not None and suite.sequences and stored.has_sequences:
+        yield from _stored_sequences(suite, stored, clean, finder, name)
         return
     if clean is not None:
         raise OptionError(
@@ -273,7 +270,7 @@ def _sources_of(
     if suite.classes is not None:
         dataset = select_classes(dataset, label_maps[suite.classes])
     if suite.held_out is not None:
-        dataset = dataset.at(protocols[suite.held_out].split(dataset).test)
+        dataset = dataset.select(protocols[suite.held_out].split(dataset).test)
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = finder.limited(dataset)
     sets = dataset.label_sets if finder.label_sets is None else finder.label_sets
@@ -316,15 +313,15 @@ def _stored_sources(
 
 
 def _stored_sequences(
-    suite: Suite, films: StoredSequences, clean: DataSource | None, finder: _Finder, name: str | None
+    suite: Suite, stored: StoredSet, clean: DataSource | None, finder: _Finder, name: str | None
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
     """The stored frames of every sequence, on the same base images."""
     first = None if clean is None or not suite.clean else finder.open(clean)
     lengths = {sequence: sequences[sequence][0].length(suite.scale) for sequence in suite.sequences}
-    strips = ((one, films.open(one, frames, first)) for one, frames in lengths.items())
+    strips = ((one, stored.open_sequence(one, frames, first)) for one, frames in lengths.items())
     sets = strips if first is None else chain([("clean", first)], strips)
     opened = iter(check_same_images(sets))
-    conditions = suite.conditions(name or films.name)
+    conditions = suite.conditions(name or stored.name)
     source = partial(
         ImageSource,
         scale=suite.scale,

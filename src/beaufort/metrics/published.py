@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from beaufort._core.errors import UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_choice
 
 TABLE_NAMES = (
@@ -62,7 +62,7 @@ class PublishedTable(Mapping[str, Mapping[str, float]]):
 
     def __getitem__(self, network: str) -> Mapping[str, float]:
         if network not in self.rows:
-            raise UnknownNameError(unknown(f"row of {self.name}", network, self.rows))
+            raise UnknownNameError(unknown_message(f"row of {self.name}", network, self.rows))
         return self.rows[network]
 
     def __iter__(self) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 
 Floats = NDArray[np.float64]
 
@@ -78,5 +78,5 @@ SCALES = {
 def get_scale(name: str) -> Scale:
     """A scale by name."""
     if name not in SCALES:
-        raise UnknownNameError(unknown("scale", name, SCALES))
+        raise UnknownNameError(unknown_message("scale", name, SCALES))
     return SCALES[name]

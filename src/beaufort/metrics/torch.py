@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self, TypeAlias
 
 from beaufort._core.errors import MissingExtraError, OptionError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_count
 from beaufort.metrics._checks import MetricError, MissingResultsError
 from beaufort.metrics.baselines import Baseline, Severities, get_baseline
@@ -269,7 +269,7 @@ class MeanCorruptionError(SumMetric):
     def _place(self, corruption: str | None, severity: int | None) -> tuple[int, int]:
         if corruption not in self._rows:
             known = {name: row for name, row in self._rows.items() if name is not None}
-            raise UnknownNameError(unknown("corruption of this metric", corruption, known))
+            raise UnknownNameError(unknown_message("corruption of this metric", corruption, known))
         if corruption is None:
             if severity is not None:
                 raise OptionError(f"a severity needs a corruption, got severity {severity!r} alone; name one")

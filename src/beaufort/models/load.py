@@ -12,7 +12,7 @@ from typing import Any
 from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort._core.optional import installed
 from beaufort._core.plugins import offered
-from beaufort._core.registry import Registry, unknown
+from beaufort._core.registry import Registry, unknown_message
 from beaufort.models.filtered import with_filter
 from beaufort.models.filters import ImageFilter, load_filter
 from beaufort.models.options import option_names
@@ -52,7 +52,7 @@ class Adapter:
         for name in options:
             if name not in self.options:
                 known = dict.fromkeys(self.options)
-                raise OptionError(unknown(f"option of {self.kind} models", name, known))
+                raise OptionError(unknown_message(f"option of {self.kind} models", name, known))
         return self._loader(rest, **options)
 
     @property
@@ -183,7 +183,7 @@ def _split(text: str) -> tuple[str, str]:
     if colon and not rest:
         raise OptionError(f"a model needs a name after the colon, got {text!r}; {_accepted()}")
     if re.fullmatch(r"\w+", kind) and colon and len(kind) > 1:
-        raise UnknownNameError(unknown("kind of model", kind, {**adapters, "https": None}))
+        raise UnknownNameError(unknown_message("kind of model", kind, {**adapters, "https": None}))
     for ending, of in ((".onnx", "onnx"), (".pt2", "torch")):
         if text.lower().endswith(ending):
             return of, text

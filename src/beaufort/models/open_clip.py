@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.models.network import Network
 from beaufort.models.options import TorchOptions, class_list, text_lines
 from beaufort.models.preprocessing import Preprocessing
@@ -76,7 +76,7 @@ def load(
 def _check_names(library: Any, architecture: str, weights: str, pretrained: bool) -> None:
     known = library.list_models()
     if architecture not in known:
-        raise UnknownNameError(unknown("architecture of open_clip", architecture, dict.fromkeys(known)))
+        raise UnknownNameError(unknown_message("architecture of open_clip", architecture, known))
     if not pretrained:
         return
     tags = library.list_pretrained_tags_by_model(architecture)
@@ -89,7 +89,7 @@ def _check_names(library: Any, architecture: str, weights: str, pretrained: bool
         return
     if "/" in weights or Path(weights).suffix in (".pt", ".pth", ".bin", ".safetensors"):
         raise ModelFileError(f"{weights}, the weights of open_clip:{architecture}, is not a file")
-    raise UnknownNameError(unknown(f"name of weights for {architecture}", weights, dict.fromkeys(tags)))
+    raise UnknownNameError(unknown_message(f"name of weights for {architecture}", weights, tags))
 
 
 def _class_names(library: Any, classes: Any, label_space: str | None) -> tuple[tuple[str, ...], str | None]:

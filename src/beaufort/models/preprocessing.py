@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes, checked_batch
 from beaufort._core.errors import ImageValueError, OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -150,7 +150,7 @@ class Preprocessing:
 
     def _middle(self, image: Bytes) -> Bytes:
         """The middle of one image, resized; a half pixel goes to the even side, as in torchvision."""
-        from beaufort.data.images import Box, resize_window, window
+        from beaufort.data.images import Box, crop_box, resize_crop
 
         assert self.size is not None
         assert self.resize is not None
@@ -164,8 +164,8 @@ class Preprocessing:
             )
         box = Box(left, top, left + self.size[1], top + self.size[0])
         if self.interpolation == "bilinear":
-            return resize_window(image, (width, height), box)
-        return window(_by_pillow(image, (width, height), self.interpolation), box)
+            return resize_crop(image, (width, height), box)
+        return crop_box(_by_pillow(image, (width, height), self.interpolation), box)
 
     def _scaled(self, images: Bytes) -> NDArray[Any]:
         """Scale and normalize: a value is one of 256, and what becomes of each is worked out once."""
@@ -205,7 +205,7 @@ class Preprocessing:
         known = {field.name: None for field in fields(cls)}
         for name in values:
             if name not in known:
-                raise OptionError(unknown("field of a preprocessing", name, known))
+                raise OptionError(unknown_message("field of a preprocessing", name, known))
         return cls(**values)
 
     def __str__(self) -> str:
@@ -260,10 +260,10 @@ def _by_pillow(image: Bytes, size: tuple[int, int], interpolation: str) -> Bytes
     """
     from PIL import Image
 
-    from beaufort.data.images import down_first
+    from beaufort.data.images import columns_first
 
     drawn = Image.fromarray(np.ascontiguousarray(image[..., 0] if image.shape[-1] == 1 else image))
-    half_way = (drawn.width, size[1]) if down_first(image.shape[:2], size) else (size[0], drawn.height)
+    half_way = (drawn.width, size[1]) if columns_first(image.shape[:2], size) else (size[0], drawn.height)
     for step in (half_way, size):
         drawn = drawn.resize(step, Image.Resampling[interpolation.upper()])
     return np.asarray(drawn).reshape(size[1], size[0], -1)

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.plugins import look_here_too
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.models.network import Network
 from beaufort.models.options import ModelOptions, TorchOptions, make_spec
 from beaufort.models.preprocessing import Preprocessing
@@ -121,7 +121,7 @@ def find_object(text: str) -> Any:
     for name in path.split("."):
         if not hasattr(found, name):
             public = {key: None for key in vars(found) if not key.startswith("_")}
-            raise UnknownNameError(f"in {module_name}, {unknown('name', name, public)}")
+            raise UnknownNameError(f"in {module_name}, {unknown_message('name', name, public)}")
         found = getattr(found, name)
     return found
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from beaufort._core.errors import UnknownNameError
 from beaufort._core.optional import require
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.models.network import Network
 from beaufort.models.options import TorchOptions, class_list
 from beaufort.models.preprocessing import Preprocessing
@@ -79,7 +79,7 @@ def _preprocessing(timm: Any, module: Any, options: TorchOptions) -> Preprocessi
 
 
 def _unknown(architecture: str, known: dict[str, None]) -> str:
-    told = unknown("model of timm", architecture, known)
+    told = unknown_message("model of timm", architecture, known)
     return (
         told
         if "did you mean" in told

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.models.network import Network
 from beaufort.models.options import TorchOptions, class_list
 from beaufort.models.preprocessing import Preprocessing
@@ -57,7 +57,7 @@ def load(text: str, *, pretrained: bool = True, **options: Unpack[TorchOptions])
 def _weights(library: Any, architecture: str, tag: str) -> Any:
     names = library.list_models(module=library)
     if architecture not in names:
-        raise UnknownNameError(unknown("classifier of torchvision", architecture, dict.fromkeys(names)))
+        raise UnknownNameError(unknown_message("classifier of torchvision", architecture, names))
     published = library.get_model_weights(architecture)
     if not tag:
         return published.DEFAULT

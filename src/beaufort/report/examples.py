@@ -151,7 +151,7 @@ class _TestImages:
         images = PreparedImages(dataset, scores.suite.prepare, grey=scores.suite.scale == "mnist")
         places = {image: place for place, image in enumerate(dataset.ids)}
         self.clean: Callable[[str], Bytes] = lru_cache(256)(
-            lambda image: images.ready(dataset[places[image]].image)
+            lambda image: images.prepare(dataset[places[image]].image)
         )
 
     def corrupted(self, image: str, condition: Condition) -> Bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from beaufort._core.errors import UnknownNameError
-from beaufort._core.registry import listed, unknown
+from beaufort._core.registry import listed, unknown_message
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.results._match import ResultsError
 from beaufort.results.csv_columns import MOVEMENTS, read_movement
@@ -108,7 +108,7 @@ def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline
         return ResultBaseline(wanted, Path(wanted).stem, f"as written in {wanted}", movement=values)
     if wanted not in BASELINE_NAMES:
         known = dict.fromkeys((*BASELINE_NAMES, *models, NO_BASELINE))
-        raise UnknownNameError(unknown("baseline", wanted, known))
+        raise UnknownNameError(unknown_message("baseline", wanted, known))
     return published_baseline(suite, wanted)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 
 MOVEMENTS = {"flip_probability": 1.0, "top5_distance": 15.0}
 """Columns of a baseline's file over sequences, and the largest value of each."""
@@ -27,7 +27,7 @@ def read_column(text: str) -> dict[str, str]:
         raise OptionError(f"a column must be given as FILE.csv:COLUMN, got {text!r}")
     header, rows = _read(file)
     if column not in header:
-        raise OptionError(unknown(f"column of {file}", column, dict.fromkeys(header)))
+        raise OptionError(unknown_message(f"column of {file}", column, header))
     found: dict[str, str] = {}
     key = "id" if "id" in header else header[0]
     for line, row in rows:

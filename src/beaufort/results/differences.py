@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.metrics.stats import Estimate
 from beaufort.results.linear import Linear
 
@@ -107,7 +107,7 @@ class Seeds:
         """The mean and the spread of each metric over some of the models of `pairs`."""
         for model in models:
             if model not in pairs.forms:
-                raise OptionError(unknown("model", model, dict.fromkeys(pairs.forms)))
+                raise OptionError(unknown_message("model", model, pairs.forms))
         chosen = tuple(dict.fromkeys(models))
         if len(chosen) < 2:
             raise OptionError(f"seeds of {name!r} must be at least two models, got {', '.join(chosen)}")

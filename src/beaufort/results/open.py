@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.data.labels import Grouping, LabelSets, LabelSpace, check_convention, read_label_sets
 from beaufort.results._match import (
     ResultsError,
@@ -172,7 +172,7 @@ class _Opener:
             models = [namesakes.newest(name) or name for name in models]
             for name in models:
                 if name not in found:
-                    raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
+                    raise ResultsError(unknown_message(f"model of {kept.location}", name, found))
             found = {name: found[name] for name in models}
         whole = {name: row for name, row in complete.items() if name in found}
         others = {} if wanted.rescores else {name: row for name, row in complete.items() if name not in found}

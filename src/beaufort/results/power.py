@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.text import counted
 from beaufort._core.validation import validate_number
 from beaufort.metrics import BASELINE_NAMES, metrics
@@ -167,13 +167,13 @@ def spread_of_accuracies(
     needed = baseline is not None or metric is None or (metric in metrics and metrics[metric].unit == "ratio")
     if needed and wanted is not None and wanted != NO_BASELINE:
         if wanted not in BASELINE_NAMES:
-            problem = unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES))
+            problem = unknown_message("published baseline", wanted, BASELINE_NAMES)
             raise OptionError(f"{problem}; {NO_BASELINE!r} stands for no baseline")
         divisor = find_divisor(published_baseline(suite, wanted), columns, None)
     forms = metric_forms(suite, columns, "new", np.zeros((1, len(columns)), np.float32), divisor)
     name = next(iter(forms)) if metric is None else metric
     if name not in forms:
-        raise OptionError(unknown(f"metric of {suite}", name, dict.fromkeys(forms)))
+        raise OptionError(unknown_message(f"metric of {suite}", name, forms))
     where = "the stated accuracy" if clean is None else "the stated accuracies"
     return _Stated(accuracy, clean, differ, alike).spread(suite, name, forms[name].weights["new"], where)
 

@@ -17,7 +17,7 @@ from beaufort.data.labels import (
     LabelSets,
     LabelSpace,
     ModelOutputs,
-    find_space,
+    find_label_space,
 )
 from beaufort.results._match import ResultsError, Scored, scored_as
 from beaufort.store import Cell, Listing, Store, predictions, without_prediction
@@ -119,6 +119,8 @@ class WantedScoring:
         names = classes or tuple(map(str, range(int(used.max(initial=0)) + 1)))
         data = DatasetLabels(str(cell.data["name"]), names, used.astype(np.int64))
         try:
-            return find_space(data, outputs, labels=self.labels or "identity", convention=self.convention)
+            return find_label_space(
+                data, outputs, labels=self.labels or "identity", convention=self.convention
+            )
         except LabelError as error:
             raise error.without("--classes") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.data.labels import LabelSpace
 from beaufort.results._match import ResultsError, ResultSetting
 from beaufort.results.predictions import Predictions, read_predictions
@@ -117,7 +117,9 @@ class Results:
     @property
     def class_count(self) -> int | None:
         """How many classes models choose from; None if that is unknown, or differs between models."""
-        counts = {self.space(model).competing or self.outputs or len(self.classes) for model in self.models}
+        counts = {
+            self.space(model).column_count or self.outputs or len(self.classes) for model in self.models
+        }
         return (counts.pop() or None) if len(counts) == 1 else None
 
     @cached_property
@@ -128,7 +130,7 @@ class Results:
         """The predictions of a model; those of a store are read once and kept while there is room."""
         cells = self.cells.get(model) or self.others.get(model)
         if cells is None:
-            raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
+            raise ResultsError(unknown_message("model of this store", model, self.cells))
         source = self.sources[model]
         if isinstance(source, Predictions):
             return source

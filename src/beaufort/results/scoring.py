@@ -242,7 +242,7 @@ def _label_notes(results: Results, names: Sequence[str], unlabeled: int) -> list
             said.setdefault(str(space), []).append(name)
     alike = len(said) == 1 and len(next(iter(said.values()))) == len(names)
     notes = [f"Labels{'' if alike else ' of ' + ', '.join(some)}: {words}." for words, some in said.items()]
-    if some := [name for name, space in spaces.items() if space.foregone]:
+    if some := [name for name, space in spaces.items() if space.is_trivial]:
         way_out = " Convention 'all' lets all outputs compete."
         notes.append(
             f"One class alone competes, so {', '.join(some)} predicts it for every image: these numbers say "

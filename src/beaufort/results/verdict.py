@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_choice, validate_number
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
@@ -221,7 +221,7 @@ def find_metric(scores: Scores, metric: str | None) -> str:
     """A metric that the scores have; the first one if None."""
     name = scores.headline if metric is None else metric
     if name not in scores.models[0].metrics:
-        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(scores.models[0].metrics))
+        told = unknown_message(f"metric of {scores.suite}", name, scores.models[0].metrics)
         raise OptionError(". ".join([told, " ".join(scores.notes)] if scores.notes else [told]))
     if not metrics[name].in_percent:
         raise OptionError(f"metric must be a share or a ratio, whose limits are in percent, got {name}")

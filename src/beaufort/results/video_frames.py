@@ -46,13 +46,13 @@ def pm_scores(
             raise ResultsError(f"{results.suite} has no clean images; frames are compared as they are")
         clean = predictions.correct[predictions.rows[None][0]]
         correct = dict(zip(predictions.ids, clean.tolist(), strict=True))
-        for anchor in sets.neighbours:
+        for anchor in sets.neighbors:
             if lost := [frame for frame in sets.within(anchor, farthest) if frame not in correct]:
                 raise ResultsError(
                     f"{model} has no prediction for the frame {lost[0]!r}; pm-{farthest} needs all frames of "
                     "the sets"
                 )
         for k in ks:
-            hits = sum(all(correct[frame] for frame in sets.within(one, k)) for one in sets.neighbours)
-            found.append(PmScore(model, k, clopper_pearson(hits, len(sets.neighbours), level)))
+            hits = sum(all(correct[frame] for frame in sets.within(one, k)) for one in sets.neighbors)
+            found.append(PmScore(model, k, clopper_pearson(hits, len(sets.neighbors), level)))
     return tuple(found)

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort._core.registry import listed, unknown
+from beaufort._core.registry import listed, unknown_message
 from beaufort.corruptions import (
     SCALE_NAMES,
     SCALES,
@@ -58,8 +58,8 @@ def _shown(value: object) -> str:
 def _unknown(kind: str, name: object, known: Collection[str]) -> str:
     """The message for a wrong name, also if it is not a string or very long."""
     if not isinstance(name, str):
-        return f"unknown {kind} {_shown(name)}; known are {listed(known)}"
-    return unknown(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", dict.fromkeys(known))
+        return f"unknown {kind} {_shown(name)}; available: {listed(known)}"
+    return unknown_message(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", known)
 
 
 def _rule(holds: Callable[[Any], bool], must: str) -> Wrong:
@@ -103,7 +103,11 @@ def _wrong_corruption(name: Any) -> str:
     if members_of(name):
         return ""
     named_shift = isinstance(name, str) and name in shifts
-    return corruptions.miss(name) if named_shift else _unknown("corruption", name, (*corruptions, *SUBSETS))
+    return (
+        corruptions.unknown_message(name)
+        if named_shift
+        else _unknown("corruption", name, (*corruptions, *SUBSETS))
+    )
 
 
 def _wrong_severity(severity: Any) -> str:
@@ -271,7 +275,7 @@ def _mistakes_of_parts(values: Mapping[str, Any]) -> Found:
     yield from _mistakes_of_one(one, {"name", "version"})
     for key in values:
         if key not in _BESIDE_PARTS:
-            yield (key,), f"{key!r:.60} cannot be used beside 'parts'; known are {', '.join(_BESIDE_PARTS)}"
+            yield (key,), f"{key!r:.60} cannot be used beside 'parts'; available: {', '.join(_BESIDE_PARTS)}"
     parts = values["parts"]
     if parts is BROKEN:
         return
@@ -301,7 +305,7 @@ def _mistakes_between(parts: list[dict[str, Any]], version: object) -> Found:
         if other == part["name"] or other not in names:
             yield (
                 ("parts", number, "counterpart"),
-                f"{other!r} is not another part; known are {', '.join(names)}",
+                f"{other!r} is not another part; available: {', '.join(names)}",
             )
         elif not parts[names.index(other)].get("clean", True):
             yield ("parts", number, "counterpart"), f"{other!r} has no clean images to compare with"

@@ -78,7 +78,7 @@ class Condition:
             rule, extra = f"{self.corruption} has levels, not severities", self.severity
         else:
             known = dict.fromkeys(sorted((*corruptions, *shifts)))
-            raise UnknownNameError(corruptions.miss(self.corruption, known))
+            raise UnknownNameError(corruptions.unknown_message(self.corruption, known))
         if extra is not None:
             raise OptionError(f"{rule}, got {extra!r:.60}")
         if self.level is not None and not _LEVEL.fullmatch(self.level):

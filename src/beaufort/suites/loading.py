@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import Registry, unknown
+from beaufort._core.registry import Registry, unknown_message
 from beaufort.corruptions import SEVERITIES, Chain, Severity, expand_names, is_chain
 from beaufort.suites._schema import find_mistakes, key_of
 from beaufort.suites.suite import Mistake, Suite, SuiteError
@@ -81,7 +81,7 @@ One of your own is a file whose name ends in .yaml
     match = _TEXT.fullmatch(name) if isinstance(name, str) else None
     names = (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *registered_suites)
     if match is None or match[1] not in names:
-        miss = unknown("suite", name, dict.fromkeys(names))
+        miss = unknown_message("suite", name, names)
         end = " " if miss.endswith("?") else ". "
         raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
     suite = registered_suites[match[1]] if match[1] in registered_suites else _published(match[1])

@@ -225,7 +225,7 @@ class Suite:
 
     @property
     def grouping(self) -> str | Grouping | None:
-        """How labels and outputs come together, as `find_space` takes it; None if names decide."""
+        """How labels and outputs come together, as `find_label_space` takes it; None if names decide."""
         if isinstance(self.labels, tuple):
             return dict(self.labels)
         if self.labels is None or self.labels in class_lists:

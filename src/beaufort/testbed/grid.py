@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_unique
 
 Floats = NDArray[np.float64]
@@ -226,7 +226,7 @@ class Grid:
 def _near(kind: str, text: str, known: Mapping[str, object]) -> str:
     """As `unknown`, without a list of a thousand names."""
     if len(known) <= 20 or get_close_matches(text, known, n=1, cutoff=0.6):
-        return unknown(kind, text, known)
+        return unknown_message(kind, text, known)
     return f"unknown {kind} {text!r}; `beaufort testbed ls --grid …` lists them"
 
 

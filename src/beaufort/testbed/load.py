@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.remote import is_url
 from beaufort.testbed.grid import Grid, Pair, Setting
 from beaufort.testbed.grid_files import (
@@ -79,7 +79,7 @@ def _load(source: str | Path) -> Grid:
         from beaufort.testbed.stored_grid import grid_of_store
 
         return grid_of_store(source)
-    known = unknown("grid", str(source), GRIDS)
+    known = unknown_message("grid", str(source), GRIDS)
     raise UnknownNameError(f"{known}; a grid may also be a CSV file, a folder of timm's tables or a store")
 
 

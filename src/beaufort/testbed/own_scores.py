@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_unique
 from beaufort.corruptions import get_corruption_names
 from beaufort.testbed.grid import Grid, Setting
@@ -125,7 +125,7 @@ def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tu
         raise OptionError(f"{store} has {len(models)} models; name one with --model")
     name = models[0] if model is None else model
     if name not in models:
-        raise UnknownNameError(unknown(f"model of {store}", name, dict.fromkeys(models)))
+        raise UnknownNameError(unknown_message(f"model of {store}", name, models))
     if reference.name.startswith("robustbench-"):
         return tuple(score for part in parts for score in _of_leaderboard(part, name, reference))
     return tuple(score for part in parts for score in _of_testbed(part, name, reference))

@@ -24,7 +24,7 @@ SEED = 720257663
 FEWEST = 3
 """Models that a line needs."""
 FEW = 20
-"""Models below which bootstrap intervals are too narrow; docs/testbed.md has a simulation."""
+"""Models below which bootstrap intervals are too narrow; docs/how-to/testbed.md has a simulation."""
 
 
 @lru_cache(maxsize=8)

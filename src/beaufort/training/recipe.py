@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_choice, validate_count, validate_number
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
@@ -203,7 +203,7 @@ def get_recipe(name: str) -> Recipe:
         return _bundled(name)
     if Path(name).suffix in (".yaml", ".yml"):
         return read_recipe(Path(name))
-    raise UnknownNameError(unknown("recipe", name, dict.fromkeys(recipe_names())))
+    raise UnknownNameError(unknown_message("recipe", name, recipe_names()))
 
 
 @cache

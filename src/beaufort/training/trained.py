@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.models.network import Network
 from beaufort.models.options import PreprocessingOptions
 from beaufort.models.preprocessing import Preprocessing
@@ -47,7 +47,7 @@ def find_trained(name: str) -> Path:
             f"{name!r} is not a trained model: no folder with {FACTS}, and {trained_folder()} has none; "
             "`beaufort train` makes one"
         )
-    raise UnknownNameError(unknown("trained model", name, dict.fromkeys(there)))
+    raise UnknownNameError(unknown_message("trained model", name, there))
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_stored_videos_are_shown(root: Path) -> None:
 def test_clean_pictures_of_another_set_are_refused(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "val", tmp_path / "val")
     (tmp_path / "val" / IDS[1]).rename(tmp_path / "val" / "n01440764" / "z.png")
-    with pytest.raises(ImageFileError, match="a video for each of the 3 clean pictures and no other"):
+    with pytest.raises(ImageFileError, match="each of the 3 clean images"):
         shown(root, clean=str(tmp_path / "val"))
 
 
@@ -107,9 +107,9 @@ def test_videos_that_are_none(root: Path, tmp_path: Path) -> None:
     broken.write_bytes(b"no film")
     found = shown(tmp_path)
     assert [problem.id for problem in found.problems] == ["n01440764/a.mp4"]
-    assert "31 frames, got 0" in found.problems[0].message
+    assert "0 of 31 frames" in found.problems[0].message
     (tmp_path / "P" / "rotate" / ".hidden").mkdir()
     assert ".hidden" not in load_dataset(f"imagenet-p:{tmp_path / 'P'}#rotate").classes
     shutil.rmtree(tmp_path / "P" / "rotate")
-    with pytest.raises(OptionError, match="rotate does not exist"):
+    with pytest.raises(OptionError, match="rotate not found"):
         shown(tmp_path)

@@ -13,8 +13,8 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort.data import PreparedImages, Step, load_dataset
-from beaufort.data.images import center_box, flatten, read_image, resize_window, short_side_size, window
-from beaufort.data.images.framing import Box, down_first
+from beaufort.data.images import center_box, crop_box, flatten, read_image, resize_crop, short_side_size
+from beaufort.data.images.framing import Box, columns_first
 from beaufort.suites import get_suite
 
 SIDES = st.integers(1, 90)
@@ -36,8 +36,8 @@ def by_pillow(pixels: Bytes, size: tuple[int, int], box: Box | None) -> Bytes:
 
 
 def check(pixels: Bytes, size: tuple[int, int], box: Box | None) -> None:
-    if not (OLD_PILLOW and down_first(pixels.shape[:2], size)):
-        np.testing.assert_array_equal(resize_window(pixels, size, box), by_pillow(pixels, size, box))
+    if not (OLD_PILLOW and columns_first(pixels.shape[:2], size)):
+        np.testing.assert_array_equal(resize_crop(pixels, size, box), by_pillow(pixels, size, box))
 
 
 @settings(max_examples=300, deadline=None)
@@ -88,14 +88,14 @@ def test_extreme_sizes(before: tuple[int, int], size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("lost", [57, 58, 59, 60, 61, 62, 63])
 def test_where_pillow_begins_with_the_columns(lost: int) -> None:
     pixels = picture(3, 100, 80, 3)
-    assert down_first((100, 80), (50, 100 - lost)) == (lost > 60)
+    assert columns_first((100, 80), (50, 100 - lost)) == (lost > 60)
     check(pixels, (50, 100 - lost), None)
 
 
 def test_only_the_crop_of_a_long_strip_is_worked_out() -> None:
     pixels = picture(4, 16, 40_000, 3)
     size = short_side_size(40_000, 16, 1600)  # four million columns, of which a few are wanted
-    out = resize_window(pixels, size, center_box(*size, 64))
+    out = resize_crop(pixels, size, center_box(*size, 64))
     assert out.shape == (64, 64, 3)
     middle = pixels[:, 19_990:20_010]
     part = by_pillow(middle, (2000, 1600), center_box(2000, 1600, 64))
@@ -104,7 +104,7 @@ def test_only_the_crop_of_a_long_strip_is_worked_out() -> None:
 
 def test_a_window_that_reaches_outside_is_black_there() -> None:
     pixels = picture(1, 4, 6, 3)
-    out = window(pixels, Box(-1, 2, 7, 5))
+    out = crop_box(pixels, Box(-1, 2, 7, 5))
     assert out.shape == (3, 8, 3)
     np.testing.assert_array_equal(out[:2, 1:7], pixels[2:])
     assert not np.concatenate([out[2].ravel(), out[:, 0].ravel(), out[:, 7].ravel()]).any()
@@ -114,11 +114,9 @@ def test_views_and_read_only_arrays() -> None:
     pixels = picture(1, 60, 80, 3)
     box = center_box(40, 30, 20)
     turned = pixels[::-1, ::-1]
-    np.testing.assert_array_equal(
-        resize_window(turned, (40, 30), box), by_pillow(turned.copy(), (40, 30), box)
-    )
+    np.testing.assert_array_equal(resize_crop(turned, (40, 30), box), by_pillow(turned.copy(), (40, 30), box))
     pixels.flags.writeable = False
-    np.testing.assert_array_equal(resize_window(pixels, (40, 30), box), by_pillow(pixels, (40, 30), box))
+    np.testing.assert_array_equal(resize_crop(pixels, (40, 30), box), by_pillow(pixels, (40, 30), box))
 
 
 MODES = ("L", "RGB", "RGBA", "LA", "P", "CMYK", "1")

@@ -42,7 +42,7 @@ def test_columns(space: LabelSpace, seed: int) -> None:
     logits = np.random.default_rng(seed).normal(size=(4, space.count)).astype(np.float32)
     made = space.apply(logits)
     assert made.tolist() == [slowly(space, row) for row in logits.tolist()]
-    assert made.shape[1] == space.competing
+    assert made.shape[1] == space.column_count
     assert np.array_equal(space.apply(torch.from_numpy(logits)).numpy(), made)
 
 
@@ -96,7 +96,7 @@ def test_mistakes(arguments: tuple[object, ...], says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("space", "foregone"),
+    ("space", "is_trivial"),
     [
         (LabelSpace(1), True),
         (LabelSpace(2), False),
@@ -108,5 +108,5 @@ def test_mistakes(arguments: tuple[object, ...], says: str) -> None:
         (LabelSpace(3, ((0, 1, 2),), "all"), True),
     ],
 )
-def test_one_class_alone_is_every_answer(space: LabelSpace, foregone: bool) -> None:
-    assert space.foregone is foregone
+def test_one_class_alone_is_every_answer(space: LabelSpace, is_trivial: bool) -> None:
+    assert space.is_trivial is is_trivial

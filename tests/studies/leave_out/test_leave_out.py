@@ -122,7 +122,7 @@ def test_mistakes_are_told_before_anything_is_trained(photos: str, recipe: Recip
         leave_out(photos, "lens", recipe=recipe, output="out")
     with pytest.raises(UnknownNameError, match=r"unknown column of photos 'camra'; did you mean 'camera'\?"):
         leave_out(photos, "camra", recipe=recipe, output="out")
-    with pytest.raises(UnknownNameError, match="unknown camera of photos 'q'; known are x, y, z"):
+    with pytest.raises(UnknownNameError, match="unknown camera of photos 'q'; available: x, y, z"):
         leave_out(photos, "camera", recipe=recipe, output="out", only=["x", "q"])
     with pytest.raises(OptionError, match="seen must be a share from 0 to below 1, got 1"):
         leave_out(photos, "camera", recipe=recipe, output="out", seen=1)
@@ -196,7 +196,7 @@ def test_a_network_that_saw_another_value_is_no_start(photos: str, recipe: Recip
         with pytest.raises(OptionError, match=said):
             leave_out(photos, "camera", recipe=tuned, output="more", side=8, device="cpu", only=["z", "y"])
     other = replace(short, start="tuned/trained/z-seed0", epochs=2)
-    learned = open_training_data(resized(load_dataset(photos), 8).at(np.arange(7)))
+    learned = open_training_data(resized(load_dataset(photos), 8).select(np.arange(7)))
     train(replace(short, start="tuned/trained/z-seed0"), learned, output="last", device="cpu")
     with pytest.raises(OptionError, match="got 'last', which began with 'tuned/trained/z-seed0', which was"):
         leave_out(photos, "camera", recipe=replace(other, start="last"), output="more", side=8, only="x")
@@ -303,7 +303,7 @@ def test_every_image_is_read_once_if_all_fit_into_memory(
     plain = resized(data, 8)
     some = np.array([3, 7, 119])
     assert usable.digest() == plain.digest()
-    assert usable.at(some).digest() == plain.at(some).digest()  # or trainings would be made again
+    assert usable.select(some).digest() == plain.select(some).digest()  # or trainings would be made again
     read.clear()
     assert np.array_equal(usable[3].image, resized(load_dataset(photos), 8)[3].image)
     assert read == ([3] if kept else [3, 3])

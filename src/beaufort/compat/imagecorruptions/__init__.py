@@ -44,7 +44,7 @@ import numpy as np
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_choice
 from beaufort.compat.imagecorruptions import corruptions
 from beaufort.compat.imagecorruptions.corruptions import (
@@ -143,7 +143,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
     ['speckle_noise', 'gaussian_blur', 'spatter', 'saturate']
     """
     if subset not in _SUBSETS:  # a ValueError, as there
-        raise OptionError(unknown("subset", subset, dict.fromkeys(_SUBSETS)))
+        raise OptionError(unknown_message("subset", subset, _SUBSETS))
     return list(SUBSETS[subset])
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from beaufort.data.images.framing import Box, center_box, down_first, resize_window, short_side_size, window
-from beaufort.data.images.packed import is_gzipped, read_idx, read_packed
+from beaufort.data.images.framing import (
+    Box,
+    center_box,
+    columns_first,
+    crop_box,
+    resize_crop,
+    short_side_size,
+)
+from beaufort.data.images.packed import is_gzipped, read_decompressed, read_idx
 from beaufort.data.images.read import (
     MAX_PIXELS,
     MAX_SIDE,
@@ -26,8 +33,9 @@ __all__ = [
     "Box",
     "Format",
     "center_box",
+    "columns_first",
+    "crop_box",
     "decode_image",
-    "down_first",
     "encode",
     "flatten",
     "format_of",
@@ -36,10 +44,9 @@ __all__ = [
     "is_image_name",
     "pixel_count",
     "plain_mode",
+    "read_decompressed",
     "read_idx",
     "read_image",
-    "read_packed",
-    "resize_window",
+    "resize_crop",
     "short_side_size",
-    "window",
 ]

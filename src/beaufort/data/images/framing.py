@@ -45,7 +45,7 @@ def center_box(width: int, height: int, side: int) -> Box:
     return Box(left, top, left + side, top + side)
 
 
-def window(pixels: Bytes, box: Box) -> Bytes:
+def crop_box(pixels: Bytes, box: Box) -> Bytes:
     """The pixels in a box, `(h, w, c)`, black where it lies outside the picture."""
     height, width, channels = pixels.shape
     inside = _inside(box, width, height)
@@ -64,7 +64,7 @@ def _inside(box: Box, width: int, height: int) -> Box:
     return Box(left, top, right, bottom)
 
 
-def resize_window(pixels: Bytes, size: tuple[int, int], box: Box | None = None) -> Bytes:
+def resize_crop(pixels: Bytes, size: tuple[int, int], box: Box | None = None) -> Bytes:
     """What Pillow's bilinear `resize(size).crop(box)` gives, and no pixel of the rest is worked out.
 
     Args:
@@ -75,12 +75,12 @@ def resize_window(pixels: Bytes, size: tuple[int, int], box: Box | None = None) 
     height, width = pixels.shape[:2]
     box = Box(0, 0, *size) if box is None else box
     if size == (width, height):
-        return window(pixels, box)
+        return crop_box(pixels, box)
     inside = _inside(box, *size)
     part = _resized(np.ascontiguousarray(pixels), size, inside)
     if inside == box:
         return part
-    return window(part, Box(*(edge - inside[i % 2] for i, edge in enumerate(box))))
+    return crop_box(part, Box(*(edge - inside[i % 2] for i, edge in enumerate(box))))
 
 
 def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
@@ -89,13 +89,13 @@ def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
     across = _weights(width, size[0], box.left, box.right)
     down = _weights(height, size[1], box.top, box.bottom)
     rows = pixels[down.first : down.last]
-    if down_first(pixels.shape[:2], size):
+    if columns_first(pixels.shape[:2], size):
         columns = np.ascontiguousarray(rows[:, across.first : across.last])
         return _mix_across(_mix_down(columns, down), across, across.first)
     return _mix_down(_mix_across(rows, across, 0), down)
 
 
-def down_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
+def columns_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
     """Whether Pillow begins with the columns, as it does since version 13 where they shrink most.
 
     Older versions always begin with the rows, but for pictures a hundred times as high as wide.

@@ -20,7 +20,7 @@ _MOST_BYTES = 1 << 30
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
     """The array in an idx file of bytes, gzipped or not."""
-    content = read_packed(path)
+    content = read_decompressed(path)
     if content[:3] != _IDX_START or not 1 <= (axes := content[3] if len(content) > 3 else 0) <= 4:
         raise ImageFileError(
             f"{path} is not an idx file of bytes; MNIST's are called train-images-idx3-ubyte and so on"
@@ -41,7 +41,7 @@ def is_gzipped(path: Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def read_packed(path: Path) -> bytearray:
+def read_decompressed(path: Path) -> bytearray:
     """What a file holds, unpacked if it is gzipped; read by and by, so that memory holds it once."""
     content = bytearray()
     try:

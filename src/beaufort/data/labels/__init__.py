@@ -10,9 +10,15 @@ logits_of_two_classes = space.apply(logits_of_a_thousand)
 from __future__ import annotations
 
 from beaufort.data.labels.class_maps import LabelMap, Superclass, label_maps, superclasses
-from beaufort.data.labels.known_classes import class_ids, class_lists, class_names, devkit_ids, same_name
+from beaufort.data.labels.known_classes import (
+    class_ids,
+    class_key,
+    class_lists,
+    class_names,
+    devkit_ids,
+)
 from beaufort.data.labels.label_sets import NO_LABEL, LabelSets, read_label_sets
-from beaufort.data.labels.matching import IDENTITY, Grouping, find_space, read_grouping
+from beaufort.data.labels.matching import IDENTITY, Grouping, find_label_space, read_grouping
 from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
 from beaufort.data.labels.space import CONVENTIONS, LabelError, LabelSpace, check_convention
 
@@ -30,13 +36,13 @@ __all__ = [
     "Superclass",
     "check_convention",
     "class_ids",
+    "class_key",
     "class_lists",
     "class_names",
     "devkit_ids",
-    "find_space",
+    "find_label_space",
     "label_maps",
     "read_grouping",
     "read_label_sets",
-    "same_name",
     "superclasses",
 ]

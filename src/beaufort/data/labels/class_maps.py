@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from beaufort._core.errors import UnknownNameError
-from beaufort._core.registry import Registry, unknown
+from beaufort._core.registry import Registry, unknown_message
 from beaufort.data.labels.known_classes import data_rows
 from beaufort.data.labels.matching import Grouping
 
@@ -37,7 +37,7 @@ class LabelMap:
 
     @property
     def grouping(self) -> Grouping:
-        """Outputs by class, as `find_space` takes them."""
+        """Outputs by class, as `find_label_space` takes them."""
         return dict(_rows(self.name))
 
     @cached_property
@@ -83,7 +83,9 @@ def superclasses(name: str) -> tuple[Superclass, ...]:
     [542, 5017]
     """
     if name not in (_COARSE, _IMAGENET_25):
-        raise UnknownNameError(unknown("list of broad classes", name, {_COARSE: (), _IMAGENET_25: ()}))
+        raise UnknownNameError(
+            unknown_message("list of broad classes", name, {_COARSE: (), _IMAGENET_25: ()})
+        )
     start = "n" if name == _IMAGENET_25 else ""  # of WordNet ids
     found = []
     for broad, *lists in data_rows(f"broad/{name}.txt"):

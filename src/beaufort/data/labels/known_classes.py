@@ -82,15 +82,15 @@ def _by_name() -> dict[str, str]:
     return {name: wnid for wnid, name in named if counts[name] == 1} | _DIGITS
 
 
-def same_name(name: str) -> str:
+def class_key(name: str) -> str:
     """One text for all that a class may be called: its WordNet id for classes of ImageNet, else a plain name.
 
     Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts. A digit
     may be a word.
 
-    >>> same_name("Great_white_shark"), same_name("tench, Tinca tinca"), same_name("My  Class")
+    >>> class_key("Great_white_shark"), class_key("tench, Tinca tinca"), class_key("My  Class")
     ('n01484850', 'n01440764', 'my class')
-    >>> same_name("Seven")
+    >>> class_key("Seven")
     '7'
     """
     plain = _plain(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from beaufort._core.files import read_json
 from beaufort._core.text import counted
-from beaufort.data.labels.known_classes import IMAGENET, same_name
+from beaufort.data.labels.known_classes import IMAGENET, class_key
 from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
 from beaufort.data.labels.space import LabelError, LabelSpace, check_convention
 
@@ -29,7 +29,7 @@ _GROUP = "pass --labels FILE.json with the outputs of each class"
 _INSIST = f"pass --labels {IDENTITY} to insist that labels are numbers of outputs"
 
 
-def find_space(
+def find_label_space(
     data: DatasetLabels,
     outputs: ModelOutputs,
     *,
@@ -112,7 +112,7 @@ def _by_order(data: DatasetLabels, outputs: ModelOutputs) -> LabelSpace:
     likely = outputs.likely_names(data.classes[label] for label in data.used.tolist())
     known, names = likely or ("", [])
     places = _matches(data, names)
-    digits = [same_name(name) for name in data.classes]
+    digits = [class_key(name) for name in data.classes]
     if all(map(str.isdecimal, digits)) and digits != sorted(digits):
         raise _unnamed(data, outputs)
     if len(data.classes) == outputs.count and all(label == place for label, place in places.items()):
@@ -193,7 +193,7 @@ def _grouped(data: DatasetLabels, outputs: ModelOutputs, grouping: Grouping) -> 
         )
     wanted = [one for some in grouping.values() for one in some if isinstance(one, str)]
     places = _places(outputs.sure_names() or outputs.possible_names(wanted) or [])
-    if lost := [one for one in wanted if same_name(one) not in places]:
+    if lost := [one for one in wanted if class_key(one) not in places]:
         raise LabelError(
             f"outputs of the label space must be of {outputs.known!r}, got {len(lost)} that are not (first: "
             f"{lost[0]!r})",
@@ -201,23 +201,23 @@ def _grouped(data: DatasetLabels, outputs: ModelOutputs, grouping: Grouping) -> 
         )
     meant: dict[str, str] = {}
     for name in grouping:
-        if (other := meant.setdefault(same_name(name), name)) != name:
+        if (other := meant.setdefault(class_key(name), name)) != name:
             raise LabelError(
                 f"classes of the label space must be distinct, got {other!r} and {name!r}, which mean the "
                 "same"
             )
     rows = {
-        same_name(name): tuple(places[same_name(one)] if isinstance(one, str) else one for one in some)
+        class_key(name): tuple(places[class_key(one)] if isinstance(one, str) else one for one in some)
         for name, some in grouping.items()
     }
     used = [data.classes[label] for label in data.used.tolist()]
-    if missing := [name for name in used if same_name(name) not in rows]:
+    if missing := [name for name in used if class_key(name) not in rows]:
         raise LabelError(
             f"the label space must have every class of {data.name} by its name, got {len(missing)} too few "
             f"(first: {missing[0]!r})",
             "give an empty list to a class that the model cannot answer",
         )
-    return LabelSpace(outputs.count, tuple(rows.get(same_name(name), ()) for name in data.classes))
+    return LabelSpace(outputs.count, tuple(rows.get(class_key(name), ()) for name in data.classes))
 
 
 def read_grouping(path: str | Path) -> Grouping:
@@ -260,7 +260,7 @@ def _matches(data: DatasetLabels, names: Sequence[set[str]]) -> dict[int, int]:
     """The output of each label whose name is that of an output, and of no other label's."""
     places = _places(names)
     found = {
-        label: places[same_name(name)] for label, name in enumerate(data.classes) if same_name(name) in places
+        label: places[class_key(name)] for label, name in enumerate(data.classes) if class_key(name) in places
     }
     taken = Counter(found.values())
     return {label: place for label, place in found.items() if taken[place] == 1}

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.data.labels.known_classes import IMAGENET, class_ids, class_lists, class_names, same_name
+from beaufort.data.labels.known_classes import (
+    IMAGENET,
+    class_ids,
+    class_key,
+    class_lists,
+    class_names,
+)
 
 _PLACEHOLDER = re.compile(r"(label|class|output)?[ _-]*\d+", re.IGNORECASE)
 
@@ -62,12 +68,12 @@ class ModelOutputs:
         if self.names is None or all(_PLACEHOLDER.fullmatch(name) for name in self.names):
             if ids is None and self.names is not None and self.numbered:
                 return [{name} for name in self.names]
-            return None if ids is None else [{same_name(one)} for one in ids]
-        found = [{same_name(name)} for name in self.names]
+            return None if ids is None else [{class_key(one)} for one in ids]
+        found = [{class_key(name)} for name in self.names]
         known = frozenset(class_ids(IMAGENET))
         for place, one in enumerate(ids or ()):
             if not found[place] & known:  # a name that ImageNet's list does not have, or has twice
-                found[place].add(same_name(one))
+                found[place].add(class_key(one))
         return found
 
     @property
@@ -77,12 +83,12 @@ class ModelOutputs:
 
     def possible_names(self, used: Iterable[str]) -> list[set[str]] | None:
         """What outputs are called if that fits all of some classes: the suite's space, or ImageNet."""
-        wanted = {same_name(name) for name in used}
+        wanted = {class_key(name) for name in used}
         return next((names for names in self._lists().values() if wanted <= set().union(*names)), None)
 
     def likely_names(self, used: Iterable[str]) -> tuple[str, list[set[str]]] | None:
         """The same if it fits half of them, with the name of the list: the others may be misspelled."""
-        wanted = {same_name(name) for name in used}
+        wanted = {class_key(name) for name in used}
         for space, names in self._lists().items():
             if 2 * len(wanted & set().union(*names)) >= len(wanted):
                 return space, names
@@ -94,7 +100,7 @@ class ModelOutputs:
             space for space in (self.suite_space, IMAGENET) if space is not None and space in class_lists
         ]
         return {
-            space: [{same_name(one)} for one in class_ids(space)]
+            space: [{class_key(one)} for one in class_ids(space)]
             for space in spaces
             if len(class_ids(space)) == self.count
         }

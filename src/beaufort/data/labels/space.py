@@ -116,14 +116,14 @@ class LabelSpace:
         return columns
 
     @property
-    def competing(self) -> int | None:
+    def column_count(self) -> int | None:
         """How many columns there are."""
         if self.outputs is None:
             return self.count
         return len(self.outputs) + (len(self.rest) if self.convention == "all" else 0)
 
     @property
-    def foregone(self) -> bool:
+    def is_trivial(self) -> bool:
         """Whether only one class competes, so that it is the answer to every image, whatever a model sees."""
         if self.outputs is None:
             return self.count == 1

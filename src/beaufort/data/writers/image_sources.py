@@ -17,7 +17,7 @@ from beaufort._core.errors import OptionError
 from beaufort.data import Dataset
 from beaufort.data.folder import scan_folders
 from beaufort.data.images import pixel_count
-from beaufort.data.labels import class_ids, same_name
+from beaufort.data.labels import class_ids, class_key
 from beaufort.data.preparation import Step, prepare
 from beaufort.data.writers.output_folder import Failure
 
@@ -135,8 +135,8 @@ class DatasetImages:
         by_folder: dict[PurePosixPath, list[str]] = {}
         for path in self._places:
             by_folder.setdefault(path.parent, []).append(path.name)
-        if self.dataset.left_out:
-            yield SourceFolder(PurePosixPath(), ignored=len(self.dataset.left_out))
+        if self.dataset.ignored:
+            yield SourceFolder(PurePosixPath(), ignored=len(self.dataset.ignored))
         for problem in self.dataset.problems:
             yield SourceFolder(PurePosixPath(), failure=Failure(problem.id, problem.message))
         for path, places in self._places.items():
@@ -164,7 +164,7 @@ def _folder_names(classes: tuple[str, ...]) -> list[str]:
     >>> _folder_names(("tench", "goldfish")), _folder_names(("his/hers", "mine"))
     (['n01440764', 'n01443537'], ['his_hers', 'mine'])
     """
-    wnids = [same_name(name) for name in classes]
+    wnids = [class_key(name) for name in classes]
     if all(map(_WNID.fullmatch, wnids)) and len(set(wnids)) == len(wnids):
         return wnids
     if _are_numbers_of_imagenet(classes, wnids):

@@ -16,7 +16,7 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, MissingExtraError, OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.corruptions.sequences import VERSION, sequences
 from beaufort.data.images import FORMATS, Format
 from beaufort.data.writers.image_sources import SourceImages
@@ -34,7 +34,7 @@ def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(names))
     for name in found:
         if name not in sequences:
-            raise OptionError(unknown("sequence", name, sequences))
+            raise OptionError(unknown_message("sequence", name, sequences))
     if not found:
         raise OptionError("expected at least one sequence, got none; give names such as 'rotate'")
     return found

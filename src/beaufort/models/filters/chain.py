@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_count
 from beaufort.models.filters.base import Views, checked, filter_kinds, validate_field
 from beaufort.models.filters.nlm import estimate_noise
@@ -205,7 +205,7 @@ def _step(text: str) -> FilterStep:
         if not equals:
             raise OptionError(f"an option of {name} must have the form name=value, got {part!r}")
         if key not in types and key not in _GATES:
-            raise OptionError(unknown(f"option of {name}", key, {**types, **dict.fromkeys(_GATES)}))
+            raise OptionError(unknown_message(f"option of {name}", key, {**types, **dict.fromkeys(_GATES)}))
         if key in options:
             raise OptionError(f"an option of {name} must be given once, got {key!r} again")
         options[key] = _value(f"{key} of {name}", value, types.get(key, float))

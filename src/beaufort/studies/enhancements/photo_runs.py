@@ -24,7 +24,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.files import write_bytes
 from beaufort.corruptions import corruptions
 from beaufort.data import PreparedImages, Problem, Step, load_dataset
-from beaufort.data.labels import DatasetLabels, LabelSpace, ModelOutputs, class_names, find_space
+from beaufort.data.labels import DatasetLabels, LabelSpace, ModelOutputs, class_names, find_label_space
 from beaufort.models.filters import estimate_noise, load_filter
 from beaufort.models.torch import choose_device
 from beaufort.studies.enhancements.enhancement_settings import (
@@ -187,7 +187,7 @@ def photos_of(settings: EnhancementSettings, side: int) -> Photos:
         pixels.append(picture)
     names = DatasetLabels(dataset.name, dataset.classes, np.unique(dataset.labels), dataset.by_name)
     outputs = ModelOutputs("the networks", 1000, class_names("imagenet-1k"), "imagenet-1k")
-    space = find_space(names, outputs)
+    space = find_label_space(names, outputs)
     return Photos(np.stack(pixels), tuple(dataset.ids), np.asarray(dataset.labels), space)
 
 

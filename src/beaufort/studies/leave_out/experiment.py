@@ -183,9 +183,9 @@ def _recognized(usable: Dataset, column: str, seen: float) -> Iterator[tuple[str
     yield "all images", usable, None
     for value, split in leave_one_out(usable, column).items():
         words = f"images of all values but {value}"
-        yield words, usable.at(split.train), value
+        yield words, usable.select(split.train), value
         with suppress(OptionError):  # too few images to keep some back
-            yield words, usable.at(_kept_back(split, seen, usable.labels)[0]), value
+            yield words, usable.select(_kept_back(split, seen, usable.labels)[0]), value
 
 
 @dataclass
@@ -202,9 +202,9 @@ class _Runs:
 
     def score(self, value: str, split: Split, train_on: Places, kept_back: Places, unread: int) -> ValueScore:
         """Train without a value, once for each seed, and score."""
-        learned = replace(self.dataset.at(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
+        learned = replace(self.dataset.select(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
         shown = replace(
-            self.dataset.at(np.concatenate([split.test, kept_back])), name=f"left-out-{_slug(value)}"
+            self.dataset.select(np.concatenate([split.test, kept_back])), name=f"left-out-{_slug(value)}"
         )
         learned_from = open_training_data(learned)
         each = [self._correct(value, seed, learned_from, shown) for seed in range(self.seeds)]

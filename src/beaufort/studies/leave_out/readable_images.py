@@ -47,7 +47,7 @@ def readable(dataset: Dataset, side: int | None) -> tuple[Dataset, tuple[Problem
                 pictures[place] = found
     if pictures:
         shown = replace(shown, pixels=_Kept(shown.pixels, pictures))
-    usable = shown.at(np.array(places, np.int64)) if problems else shown
+    usable = shown.select(np.array(places, np.int64)) if problems else shown
     return replace(usable, problems=()), tuple(problems)
 
 

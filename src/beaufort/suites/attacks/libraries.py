@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import MissingExtraError, UnknownNameError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.data.labels import NO_LABEL
 from beaufort.suites.attacks.attack import AttackError, Victim
 from beaufort.suites.attacks.balls import BALLS
@@ -99,7 +99,7 @@ class AutoAttack(_LibraryAttack):
             module, norm=_NORMS[self.norm], eps=radius, seed=seed, device=str(images.device)
         )
         made.verbose = False
-        targets = min(_TARGETS, (victim.space.competing or module(images[:1]).shape[1]) - 1)
+        targets = min(_TARGETS, (victim.space.column_count or module(images[:1]).shape[1]) - 1)
         made.apgd_targeted.n_target_classes = made.fab.n_target_classes = targets
         batch = {"bs" if name == "autoattack" else "batch_size": len(images)}
         found = made.run_standard_evaluation(images, labels, **batch)
@@ -130,7 +130,7 @@ class Foolbox(_LibraryAttack):
         library: Any = _imported("foolbox").attacks
         known = {key: None for key, value in vars(library).items() if isinstance(value, type)}
         if self.kind not in known:
-            raise UnknownNameError(unknown("foolbox attack", self.kind, known))
+            raise UnknownNameError(unknown_message("foolbox attack", self.kind, known))
         try:
             return getattr(library, self.kind)()
         except TypeError as error:

@@ -11,7 +11,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import unknown
+from beaufort._core.registry import unknown_message
 from beaufort.training.interventions import (
     augmix,
     corruptions,
@@ -56,7 +56,7 @@ def make_intervention(name: str, options: Mapping[str, Any], *, seed: int, devic
     for option in own:
         if option not in known and not several:
             names = dict.fromkeys((*known, "shift", "flip"))
-            raise OptionError(unknown(f"option of the intervention {name!r}:", option, names))
+            raise OptionError(unknown_message(f"option of the intervention {name!r}:", option, names))
     if absent := [key for key, one in known.items() if _is_needed(one) and key not in own]:
         raise OptionError(f"the intervention {name!r} must have the option {absent[0]!r}, got none")
     try:

@@ -25,7 +25,7 @@ from beaufort.data.images import (
     flatten,
     is_image_name,
     read_image,
-    resize_window,
+    resize_crop,
     short_side_size,
 )
 from beaufort.models.torch import choose_device, read_tensors
@@ -154,7 +154,7 @@ def _style(path: Path) -> Bytes:
     except ImageFileError as error:
         raise StylizerError(f"{path} must be a picture to be a style ({error})") from None
     size = short_side_size(*picture.size, _STYLE_SIDE)
-    return resize_window(np.asarray(picture.convert("RGB")), size, center_box(*size, _STYLE_SIDE))
+    return resize_crop(np.asarray(picture.convert("RGB")), size, center_box(*size, _STYLE_SIDE))
 
 
 def _sha256(path: Path) -> str:
