@@ -60,7 +60,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSource:
     return ImageSource(data, len(data), (Step("resize", 36), Step("crop", 32)), "cifar", 0)
 
 
-def ready(some: Decoders, count: int) -> None:
+def prepare(some: Decoders, count: int) -> None:
     until = time.monotonic() + 600
     while some._working < count:
         assert time.monotonic() < until
@@ -140,7 +140,7 @@ class Elsewhere:
     def __call__(self, place: int) -> Problem:
         return Problem(str(place), "it is not here")
 
-    def ready(self, pixels: np.ndarray) -> np.ndarray:
+    def prepare(self, pixels: np.ndarray) -> np.ndarray:
         return pixels
 
     def __reduce__(self) -> tuple[Any, ...]:
