@@ -60,7 +60,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSource:
     return ImageSource(data, len(data), (Step("resize", 36), Step("crop", 32)), "cifar", 0)
 
 
-def prepare(some: Decoders, count: int) -> None:
+def ready(some: Decoders, count: int) -> None:
     until = time.monotonic() + 600
     while some._working < count:
         assert time.monotonic() < until
