@@ -28,6 +28,7 @@ from PIL import Image
 from beaufort import evaluate, get_corruption_names
 from beaufort.corruptions import corruptions
 from beaufort.data import Dataset, from_arrays, load_dataset
+from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 from beaufort.suites import get_suite
 from beaufort.suites.conditions import Condition
@@ -259,12 +260,12 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
             print(f"  {name}, bare loop: {loop:.2f} s", flush=True)
             for kind, (suite, source) in data.items():
                 warm = source.first(2 * size)
-                told: dict[str, Any] = {"batch_size": size, "labels": "identity"}
-                evaluate([model], suite, warm, f"{folder}/warm-{name}-{kind}", **told)
+                settings: dict[str, Any] = {"labels": "identity", "options": RunOptions(batch_size=size)}
+                evaluate([model], suite, warm, f"{folder}/warm-{name}-{kind}", **settings)
                 runs = []
                 for turn in range(turns):
                     store = f"{folder}/{name}-{kind}-{turn}"
-                    runs.append(run := timed([model], suite, source, store, **told))
+                    runs.append(run := timed([model], suite, source, store, **settings))
                     print(
                         f"  {name}, {kind}: {run['whole']:.2f} s: {run['start']:.2f} until the first "
                         f"answers, {run['steady']:.2f} to the last, {run['end']:.2f} after them",
