@@ -173,7 +173,7 @@ def together(repeats: int, models: int = 7, images: int = 200) -> float:
             results = simulate(rng, images, center, 1.5)
             answers[f"net{i}"] = results.predictions("one")
         made = compare(Results.of(SUITE, answers))
-        fine += not any(one.told_apart for one in made.differences)
+        fine += not any(one.significant for one in made.differences)
     return fine / repeats
 
 

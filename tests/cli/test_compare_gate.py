@@ -28,8 +28,9 @@ def test_compare(fill: Fill) -> None:
     assert "mnist-c@1 on digits, 300 images, baseline Conv1" in lines[0]
     assert re.search(r"^1 +good .* a$", text, re.M)
     assert re.search(r"^2–3 +(bad|twin) .* b$", text, re.M)
-    assert "not told apart" in text
-    assert "16 of 16 conditions differ" in text
+    assert re.search(r"^good has \d+\.\d\d points higher mean accuracy than bad \[", text, re.M)
+    assert "not significant" in text
+    assert "differ significantly under 16 of 16 conditions" in text
     every = invoke("compare", "bad", "twin", "--store", store, "--all")
     assert "digits/canny_edges" in every
     facts = json.loads(invoke("compare", "good", f"{store}::bad", "--store", store, "--json"))

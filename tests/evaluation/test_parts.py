@@ -213,7 +213,7 @@ def test_the_command_line_on_three_data_sets() -> None:
 
     limits = ["--store", "kept", "--max-drop", "100", "--junit", "gate.xml"]
     told = invoke("gate", "one", "--reference", "two", *limits)
-    assert "gate, all data sets: passed" in told
+    assert "gate, all datasets: passed" in told
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
     assert verdict["decision"] == "failed"
@@ -224,12 +224,12 @@ def test_the_command_line_on_three_data_sets() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
         told = invoke("gate", "one", *limits, "--junit", "gate.xml")
-    assert "gate, all data sets: passed" in told
+    assert "gate, all datasets: passed" in told
     assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
     assert Path("gate.xml").read_text().count("<testcase") == 4
     assert all(f"one, on {name};" in Path("summary.md").read_text() for name in DATA)
     told = invoke("gate", "one", "--min-worst", "0", "--store", "kept")
-    assert "none of the limits is about the images of drawings" in told
+    assert "no limit applies to drawings" in told
     assert "== drawings" not in told
 
     told = invoke("power", "one", "--store", "kept", "--drop", "20")
@@ -254,7 +254,7 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
     found = evaluate(["python:nets:one"], "one.yaml", "drawings")
     assert "Clean accuracy" not in found._repr_html_()
     gated = gate(open_results("one"), min_clean=0.01)
-    assert gated.checks[0].demand == "accuracy at least 1 %"
+    assert gated.checks[0].requirement == "accuracy at least 1 %"
     for format in ("md", "latex", "card"):
         text = invoke("report", "one", "--format", format)
         assert "Not enough images to say much" in text

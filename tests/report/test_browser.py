@@ -239,28 +239,31 @@ def test_two_models_are_compared(show: Opener, page_file: Path, scores: Scores) 
     rows = page.locator("#comparison-table tbody tr")
     assert rows.count() == 1 + 3
     found = scores.pairs.difference("mean_accuracy", "good", "bad")
-    value, low, high = (found.difference.value, found.difference.low, found.difference.high)
-    told = rows.nth(0).inner_text().replace("\u2212", "-")
-    assert f"{100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]" in told
-    assert ("good is better" in told) == found.told_apart
+    assert found.difference.value < 0
+    higher = -found.difference
+    ends = f"[{100 * higher.low:.1f}, {100 * higher.high:.1f}]"
+    first = rows.nth(0).inner_text()
+    assert f"{100 * higher.value:.1f} higher {ends}" in first
+    assert ("good is better" in first) == found.significant
     under = pair_differences(scores)[0, 2].corruptions
     for row, difference in zip(rows.all()[1:], under, strict=True):
-        decided = difference.low > 0 or difference.high < 0
-        assert ("is better" in row.inner_text()) == decided
-        assert ("not decided" in row.inner_text()) != decided
-    said = page.inner_text("#comparison-said")
+        significant = difference.low > 0 or difference.high < 0
+        assert ("is better" in row.inner_text()) == significant
+        assert ("not significant" in row.inner_text()) != significant
+    sentence = page.inner_text("#comparison-sentence")
+    assert f"good has {100 * higher.value:.1f} points higher mean accuracy than bad {ends}" in sentence
     page.select_option("#model", label="bad")
     page.select_option("#compare", label="good")
-    turned = rows.nth(0).inner_text().replace("\u2212", "-")
-    assert f"{-100 * value:+.1f} [{-100 * high:+.1f}, {-100 * low:+.1f}]" in turned
-    assert ("good is better" in turned) == found.told_apart
-    assert page.inner_text("#comparison-said") != said
+    turned = rows.nth(0).inner_text()
+    assert f"{100 * higher.value:.1f} lower {ends}" in turned
+    assert ("good is better" in turned) == found.significant
+    assert page.inner_text("#comparison-sentence") != sentence
 
 
-def test_many_models_are_compared_as_measured(show: Opener, large_file: Path) -> None:
+def test_many_models_are_compared_without_intervals(show: Opener, large_file: Path) -> None:
     page = show(large_file)
     page.select_option("#compare", index=5)
-    assert "shows differences as measured" in page.inner_text("#comparison-said")
+    assert "no intervals of differences" in page.inner_text("#comparison-sentence")
     assert page.locator("#comparison-table tbody tr").count() > 15
     assert "is better" not in page.inner_text("#comparison-table")
 
@@ -272,7 +275,7 @@ def test_what_is_chosen_stands_in_the_address(show: Opener, page_file: Path) -> 
     page.click("button[data-order='worst']")
     page.click("button[data-measure='accuracy']")
     page.fill("#filter", "fog & co")
-    before = {name: page.inner_text(name) for name in ("#sentence", "#comparison-said", "#map")}
+    before = {name: page.inner_text(name) for name in ("#sentence", "#comparison-sentence", "#map")}
     address = page.evaluate("location.href")
     again = show(page_file)
     again.goto(address)

@@ -275,9 +275,9 @@ def test_differences_of_equal_models_never_contradict_the_ranking(fill: Fill) ->
         letters = {one.name: {*one.groups} for one in made.scores.ranking}
         headline = made.scores.headline
         for one in made.differences:
-            assert one.told_apart == (one.p < 0.05)
+            assert one.significant == (one.p < 0.05)
             if one.metric == headline:
-                assert one.told_apart == (not letters[one.first] & letters[one.second])
+                assert one.significant == (not letters[one.first] & letters[one.second])
 
 
 def test_three_perfect_images_are_not_certainty(fill: Fill) -> None:

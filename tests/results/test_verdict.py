@@ -129,7 +129,7 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
         ({}, "at least one of reference"),
         ({"min_clean": 80}, "min_clean must be .* 0 to 1, got 80"),
         ({"require": float("nan")}, "require must be"),
-        ({"require": 1.01}, r"require must be a share from 0 to 1 \(100 %\) for mean_accuracy, got 1.01"),
+        ({"require": 1.01}, r"require must be .* for mean_accuracy, got 1.01"),
         ({"min_clean": 0.5, "max_drop": -1}, "max_drop must be"),
         ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
     ],
@@ -147,7 +147,7 @@ def own_suite(baseline: str) -> Suite:
 def test_another_number_is_not_judged_in_place_of_one_without_its_baseline(fill: Fill) -> None:
     store = fill("s", {"net": 0.9, "new": 0.9}, suite=own_suite("old"))
     new, net = (open_results(store, models=[name]) for name in ("new", "net"))
-    says = r"own@1 must be one of the models new, net, or published .* got 'old'; name another with baseline"
+    says = r"own@1 must be one of the models new, net, or published .* got 'old'"
     with pytest.raises(UnknownNameError, match=says):
         gate(new, net)
     with pytest.raises(UnknownNameError, match=says):

@@ -1,4 +1,4 @@
-"""`beaufort compare`: models side by side, and which differences are more than chance."""
+"""`beaufort compare`: differences between models on the same images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from beaufort.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from beaufort.metrics.stats import Estimate
     from beaufort.results import Comparison, SeedSpread
 
 
@@ -48,14 +47,14 @@ def compare(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare models on the same images: paired differences with intervals, tests, a ranking with ties.
+    """Compare models on the same images: a ranking with ties, paired differences, and tests.
 
     `beaufort compare resnet50 mobilenet_v2 --store results`
 
-    A difference is the second less the first, on the same images. Its interval and its p are adjusted for
-    all differences shown, so that all of them hold together with 95 %; two models share a letter exactly if
-    they are not told apart. Under each condition McNemar's exact test looks at the images that only one of
-    the two gets right; Holm's correction keeps one false alarm over all conditions of all pairs at 5 %.
+    Intervals and p-values of differences are adjusted for all pairs and metrics (Bonferroni). Two models
+    share a tie group exactly if they do not differ significantly. Under each condition, McNemar's exact test
+    compares how many images only one of two models classifies correctly, with Holm's correction over all
+    conditions of all pairs.
     """
     from beaufort.results import compare as compare_models
     from beaufort.results import join_results, open_target_parts, pair_parts
@@ -79,7 +78,7 @@ def compare(
         if len(comparisons) > 1:
             gap = "" if number == 0 else "\n"
             typer.echo(
-                f"{gap}== {comparison.scores.suite.name}; what holds together does so on this data set\n"
+                f"{gap}== {comparison.scores.suite.name} (adjusted for the differences on this dataset)\n"
             )
         _show(comparison, every)
 
@@ -108,19 +107,14 @@ def _show(comparison: Comparison, every: bool) -> None:
     ]
     typer.echo(table([("place", "model", *(metrics[name].title for name in names), "tie group"), *rows]))
     differences = [
-        (
-            f"{printable(one.second)} - {printable(one.first)}",
-            metrics[one.metric].title,
-            _points(one.difference, 100 if metrics[one.metric].in_percent else 1),
-            _p(one.p),
-            "" if one.told_apart else "not told apart",
-        )
+        (printable(one), _p(one.p), "" if one.significant else "not significant")
         for one in comparison.differences
     ]
-    typer.echo("\n" + table([("difference", "metric", "points", "p", ""), *differences]))
+    typer.echo("\n" + table([("difference", "p", ""), *differences]))
     typer.echo(
-        f"intervals and p are adjusted for {counted(scores.pairs.size, 'difference')} (Bonferroni): all "
-        f"intervals hold together with {100 * scores.level:g} %"
+        f"{100 * scores.level:g} % intervals and p-values, adjusted for "
+        f"{counted(scores.pairs.size, 'difference')} (Bonferroni); models that share a tie group do not "
+        "differ significantly"
     )
     if every:
         _show_calibration(comparison)
@@ -129,12 +123,13 @@ def _show(comparison: Comparison, every: bool) -> None:
     for (first, second), tests in comparison.conditions.items():
         shown = [test for test in tests if every or test.p_holm < 0.05]
         typer.echo(
-            f"\n{printable(first)} and {printable(second)}: "
-            f"{sum(test.p_holm < 0.05 for test in tests)} of {len(tests)} conditions differ (Holm, 5 %, "
-            f"over {counted(len(tests) * len(comparison.conditions), 'test')})"
+            f"\n{printable(first)} and {printable(second)} differ significantly under "
+            f"{sum(test.p_holm < 0.05 for test in tests)} of {counted(len(tests), 'condition')} (McNemar, "
+            f"Holm-adjusted for {counted(len(tests) * len(comparison.conditions), 'test')}, 5 %)"
         )
         if shown:
-            head = ("condition", "first", "second", "only first", "only second", "p", "p (Holm)")
+            names = (f"accuracy of {first}", f"accuracy of {second}")
+            head = ("condition", *names, "only first correct", "only second correct", "p", "p (Holm)")
             lines = [
                 (
                     str(test.condition),
@@ -153,14 +148,12 @@ def _show(comparison: Comparison, every: bool) -> None:
 def _show_calibration(comparison: Comparison) -> None:
     rows = [
         (
-            f"{printable(one.second)} - {printable(one.first)}",
-            {"clean": "clean", "corrupted": "corrupted"}.get(one.group, f"severity {one.group}"),
-            one.metric,
-            f"{one.difference:+.3f}",
+            one.group if one.group in ("clean", "corrupted") else f"severity {one.group}",
+            str(one),
         )
         for one in comparison.calibration
     ]
-    typer.echo("\n" + table([("difference", "images", "calibration", "each interval by itself"), *rows]))
+    typer.echo("\n" + table([("images", "difference in calibration (intervals are not adjusted)"), *rows]))
 
 
 def _show_groups(comparison: Comparison) -> None:
@@ -168,7 +161,7 @@ def _show_groups(comparison: Comparison) -> None:
         if model.groups is None:
             continue
         rows = [(printable(name), f"{one:.1%}", str(one.n)) for name, one in model.groups.accuracies.items()]
-        typer.echo(f"\n{printable(model.model)}, accuracy by group; these intervals hold together:")
+        typer.echo(f"\n{printable(model.model)}, accuracy by group (intervals adjusted for all groups):")
         typer.echo(table([("group", "accuracy", "n"), *rows]))
         typer.echo(f"worst group: {model.groups.worst:.1%} ({printable(model.groups.worst_name)})")
 
@@ -177,7 +170,7 @@ def _show_seeds(comparison: Comparison) -> None:
     from beaufort.metrics import metrics
 
     for seeds in comparison.scores.seeds:
-        typer.echo(f"\n{printable(seeds.name)}, {len(seeds.models)} trainings:")
+        typer.echo(f"\n{printable(seeds.name)}, {len(seeds.models)} training runs:")
         rows = [
             (
                 metrics[name].title,
@@ -186,16 +179,11 @@ def _show_seeds(comparison: Comparison) -> None:
             )
             for name, one in seeds.metrics.items()
         ]
-        typer.echo(table([("metric", "mean, these trainings", "SD over trainings", "range"), *rows]))
+        typer.echo(table([("metric", "mean", "SD over runs", "range"), *rows]))
 
 
 def _spread(one: SeedSpread, times: int) -> tuple[str, str]:
     return f"{times * one.deviation:.2f}", f"{times * one.lowest:.1f} to {times * one.highest:.1f}"
-
-
-def _points(estimate: Estimate, times: int) -> str:
-    value, low, high = (times * one for one in (estimate.value, estimate.low, estimate.high))
-    return f"{value:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
 
 
 def _p(value: float) -> str:
@@ -218,7 +206,7 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
         "notes": list(scores.notes),
         "family": scores.pairs.size,
         "differences": [
-            {**vars(one), "difference": vars(one.difference), "told_apart": one.told_apart}
+            {**vars(one), "difference": vars(one.difference), "told_apart": one.significant}
             for one in comparison.differences
         ],
         "calibration": [{**vars(one), "difference": vars(one.difference)} for one in comparison.calibration],

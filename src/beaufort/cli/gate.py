@@ -83,14 +83,13 @@ def gate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say whether a model is good enough: passed, failed, or undecided.
+    """Check whether a model is good enough: passed, failed, or undecided.
 
     `beaufort gate --store results --reference main-results --max-drop 1.0`
 
-    Exit code 0, passed: the whole 95 % interval is within the limit, for each check. 1, failed: the whole
-    interval of a check is beyond it. 3, undecided: a limit lies in its interval, and more images are needed.
-    `--rule significance` judges the drop in another way. 2: there is no answer, as something is missing,
-    damaged, or cannot be compared: other data, another seed, another suite or version of it.
+    Exit code 0, passed: the whole 95 % interval of each check meets its limit. 1, failed: the whole interval
+    of a check misses its limit. 3, undecided: an interval contains its limit, and more images are needed.
+    2, error: results are missing, damaged or cannot be compared (different data, seed or suite).
     """
     from beaufort.results import worst_decision
 
@@ -116,7 +115,7 @@ def gate(
     except BeaufortError:
         raise
     except Exception:  # Python would end with 1, and that means "failed"
-        typer.echo(f"{traceback.format_exc()}beaufort: no answer, because of the error above", err=True)
+        typer.echo(f"{traceback.format_exc()}beaufort: the gate crashed with the error above", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[worst_decision(verdicts)])
 
@@ -124,7 +123,7 @@ def gate(
 def _judged(
     result: str | None, reference: str | None, store: str, suite: str | None, seed: int | None, **options: Any
 ) -> list[Verdict]:
-    """One verdict for each data set of the suite."""
+    """Return a verdict for each dataset of the suite."""
     from beaufort.results import gate as judge
     from beaufort.results import open_target_parts, pair_parts
 
@@ -139,7 +138,7 @@ def _judged(
     for one, other in pairs:
         limits = _limits_of(one.suite, all_suites, options)
         if other is None and asked and all(limit is None for limit in limits.values()):
-            typer.echo(f"note: none of the limits is about the images of {printable(one.dataset)}", err=True)
+            typer.echo(f"note: no limit applies to {printable(one.dataset)}", err=True)
         else:
             verdicts.append(judge(one, other, **options | limits))
     return verdicts
@@ -189,4 +188,4 @@ def _show(verdicts: list[Verdict], as_json: bool) -> None:
             typer.echo(f"== {printable(verdict.dataset)}")
         typer.echo("\n".join(map(printable, verdict_lines(verdict))))
     if len(verdicts) > 1:
-        typer.echo(f"gate, all data sets: {worst_decision(verdicts)}")
+        typer.echo(f"gate, all datasets: {worst_decision(verdicts)}")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError
 from beaufort.metrics.stats import Estimate, holm, mcnemar
 from beaufort.results.calibration import SCORES, calibrate, calibration_rows, score_forms
-from beaufort.results.differences import Difference
+from beaufort.results.differences import Difference, difference_text
 from beaufort.results.linear import Clusters, Linear, find_clusters
 from beaufort.results.predictions import SharedPredictions
 from beaufort.results.results import Results
@@ -40,7 +40,7 @@ class ConditionTest:
 
 @dataclass(frozen=True)
 class CalibrationDifference:
-    """One calibration score of two models: the second less the first; each interval stands by itself."""
+    """One calibration score of two models: the second minus the first, with an unadjusted interval."""
 
     group: str
     """`clean`, a severity, or `corrupted` for suites with one published severity."""
@@ -49,6 +49,10 @@ class CalibrationDifference:
     first: str
     second: str
     difference: Estimate
+
+    def __str__(self) -> str:
+        title = {"ece": "ECE", "nll": "NLL", "brier": "Brier score"}.get(self.metric, self.metric)
+        return difference_text(self.second, self.first, title, self.difference, points=False, digits=3)
 
 
 @dataclass(frozen=True, eq=False)

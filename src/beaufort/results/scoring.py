@@ -102,7 +102,7 @@ def score(
     ranking = rank(
         names,
         [found[name].metrics[headline].value for name in names],
-        pairs.apart(headline),
+        pairs.significant(headline),
         better=metrics[headline].better or "lower",
     )
     unlabeled = max(predictions[name].unlabeled for name in names)

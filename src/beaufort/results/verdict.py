@@ -1,4 +1,4 @@
-"""A check for CI: is a model good enough, is it not, or is it not known?"""
+"""The gate: whether a model is good enough, with three outcomes: passed, failed, undecided."""
 
 from __future__ import annotations
 
@@ -6,53 +6,58 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
+from beaufort._core.text import counted
 from beaufort._core.validation import validate_choice, validate_number
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
+from beaufort.results.differences import difference_text
 from beaufort.results.linear import Linear
 from beaufort.results.results import Results, join_results
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.scoring import score
 
 RULES = ("noninferiority", "significance")
-"""`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
-drop is larger than allowed and surely larger than zero, and passes everything else."""
+"""`noninferiority` passes only if a drop larger than allowed is ruled out; `significance` fails only if the
+drop is larger than allowed and significantly larger than zero, and passes everything else."""
 
 MAX_IMAGES = 10**9
-"""Largest number of images that is worth recommending."""
+"""Largest number of images that is reported as sufficient."""
 
 
 class Decision(StrEnum):
-    """What a gate says."""
+    """The result of a check."""
 
     PASSED = "passed"
-    """The whole interval is on the good side of the limit."""
+    """The whole interval meets the limit."""
     FAILED = "failed"
-    """The whole interval is on the bad side."""
+    """The whole interval misses the limit."""
     UNDECIDED = "undecided"
-    """The limit lies in the interval: more images are needed to know."""
+    """The interval contains the limit: more images are needed."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One demand, and whether it is met."""
+    """One requirement, and whether it is met."""
 
     name: str
     """`drop`, `value`, `clean` or `worst`."""
-    demand: str
+    requirement: str
     """In words, with the limit."""
     estimate: Estimate
     limit: float
-    """A share, not percent."""
+    """A fraction, not percent."""
     upper: bool
-    """Whether the limit is an upper one."""
+    """Whether the estimate must be at most the limit; at least, if not."""
     rule: str = RULES[0]
     form: Linear | None = field(default=None, repr=False, compare=False)
     """What each image adds to the estimate, if it is a mean over images."""
+    statement: str = ""
+    """The estimate in words."""
 
     @property
     def decision(self) -> Decision:
@@ -69,8 +74,7 @@ class Check:
     def images_needed(self) -> int | None:
         """About how many images like these would decide the check; None if no number would.
 
-        Where what each image adds is not at hand, the interval is taken to shrink with the square root of
-        their number.
+        Without `form`, the width of the interval is assumed to shrink with the square root of their number.
         """
         one = self.estimate
         if self.form is not None:
@@ -85,7 +89,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate says, and why."""
+    """The result of a gate, with the reasons."""
 
     model: str
     metric: str
@@ -93,34 +97,50 @@ class Verdict:
     """The metric of the model."""
     reference: str | None
     reference_value: Estimate | None
-    """The metric of the older model, on the same images."""
+    """The metric of the reference, on the same images."""
     checks: tuple[Check, ...]
     images: int
     clusters: int
-    """Units that intervals are over: clusters of images, or the images themselves."""
+    """Number of units that intervals are computed over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
-    """Images without a prediction, and why the metric is not the suite's first one, if that cannot be had."""
+    """Images without a prediction, and why the metric is not the suite's first one."""
     dataset: str = ""
-    """Name of the data set."""
+    """Name of the dataset."""
 
     @property
     def decision(self) -> Decision:
-        """Failed if any check is; else undecided if any check is; else passed."""
+        """Failed if a check failed; else undecided if a check is undecided; else passed."""
         return worst_decision(self.checks)
-
-    def __str__(self) -> str:
-        checks = (f"{one.demand}: {one.estimate:.2%}, {one.decision}" for one in self.checks)
-        return f"gate {self.decision} ({'; '.join(checks)})"
 
     @property
     def ok(self) -> bool:
-        """Whether it passed."""
+        """Whether the gate passed."""
         return self.decision is Decision.PASSED
 
     @property
     def drop(self) -> Estimate | None:
-        """How much worse than the older model it is, whichever way the metric counts; negative if better."""
+        """How much worse the model is than the reference, in the metric; negative if it is better."""
         return next((check.estimate for check in self.checks if check.name == "drop"), None)
+
+    def reason(self, check: Check) -> str:
+        """Return why a check is decided as it is, and how many images would decide it if it is not."""
+        if check.rule == "significance":
+            if check.decision is Decision.FAILED:
+                return "more than allowed, and significant"
+            if check.estimate.value > check.limit:
+                return "more than allowed, but not significant: the interval contains zero"
+            return "not more than allowed; this rule does not require the interval to exclude more"
+        if check.decision is not Decision.UNDECIDED:
+            side = "meets" if check.decision is Decision.PASSED else "misses"
+            return f"the whole interval {side} the limit"
+        unit = "image" if self.clusters == self.images else "cluster"
+        needed = check.images_needed
+        enough = f"more than a billion {unit}s" if needed is None else f"about {counted(needed, unit)}"
+        return f"the interval contains the limit; {enough} would be needed to decide, at the measured value"
+
+    def __str__(self) -> str:
+        checks = (f"{one.requirement}: {one.statement}, {one.decision}" for one in self.checks)
+        return f"gate {self.decision} ({'; '.join(checks)})"
 
 
 def gate(
@@ -137,26 +157,27 @@ def gate(
     clusters: Mapping[str, str] | None = None,
     level: float = 0.95,
 ) -> Verdict:
-    """Check one model against an older one, against fixed limits, or both.
+    """Check a model against a reference model, against fixed limits, or both.
 
     Args:
-        results: the new model's.
-        reference: the older model's: same suite, same data, same seed, or a `ResultsError` says what differs;
-            without one, at least one limit is needed.
-        max_drop: how much worse than the older one it may be, as a share: 0.01 is one point.
-        rule: one of `RULES`, for the drop.
+        results: results of the model to check.
+        reference: results of the reference model: same suite, data and seed. Without it, at least one
+            limit is required.
+        max_drop: how much worse than the reference the model may be, as a fraction: 0.01 is one point.
+        rule: one of `RULES`, for the comparison with the reference.
         metric: the suite's headline metric if None.
-        require: what the metric must be at most (mCE) or at least (accuracy).
-        min_clean: least accuracy on clean images.
-        min_worst: least accuracy under the worst corruption, the mean over its severities.
+        require: limit of the metric: at most (mCE) or at least (accuracy).
+        min_clean: minimum accuracy on clean images.
+        min_worst: minimum accuracy under the worst corruption, the mean over its severities.
         baseline: what mCE divides by, as for `score`.
-        clusters: images that are not independent, as for `score`.
-        level: of all intervals.
+        clusters: clusters of images that are not independent, as for `score`.
+        level: confidence level of all intervals.
     """
     for part in (results, reference):
         if part is not None and len(part.models) != 1:
             raise OptionError(
-                f"a gate compares one model with one, got {len(part.models)}: {', '.join(part.models)}"
+                f"a gate compares two models, but one of the results has {len(part.models)}: "
+                f"{', '.join(part.models)}"
             )
     validate_choice("rule", rule, RULES)
     validate_number("max_drop", max_drop, 0)
@@ -165,15 +186,10 @@ def gate(
         if limit is not None:
             validate_number(name, limit, 0, None if name == "require" else 1)
     if reference is None and all(limit is None for limit in limits.values()):
-        raise OptionError("a gate needs at least one of reference, require, min_clean and min_worst")
-    joined = results if reference is None else join_results([results, reference])
-    check_own_baseline(joined, metric, baseline)
-    new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
-    scores = score(
-        joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
-    )
+        raise OptionError("gate requires at least one of reference, require, min_clean and min_worst")
+    scores, name, new, old, notes = score_pair(results, reference, metric, baseline, clusters, level)
     by_name = {one.model: one for one in scores.models}
-    model, name = by_name[new], find_metric(scores, metric)
+    model = by_name[new]
     checks = []
     if reference is not None:
         checks.append(_drop(scores, name, new, old, max_drop, rule))
@@ -192,44 +208,63 @@ def gate(
         checks=tuple(checks),
         images=scores.images,
         clusters=scores.clusters,
-        notes=notes_on_metric(scores, metric),
+        notes=notes,
         dataset=results.dataset,
     )
 
 
 def worst_decision(judged: Sequence[Verdict] | Sequence[Check]) -> Decision:
-    """The decision over several datasets or checks: failed if one is, else undecided if one is."""
+    """Return the decision over several datasets or checks: failed before undecided before passed."""
     decisions = [one.decision for one in judged]
     return next((one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions), Decision.PASSED)
 
 
-def check_own_baseline(results: Results, metric: str | None, baseline: str | None) -> None:
-    """Refuse to take another metric in place of the suite's first, if only the suite's baseline is absent."""
-    if metric is None and baseline is None and metrics[results.suite.metrics[0]].unit == "ratio":
-        way_out = "name another with baseline (--baseline), or a metric"
-        check_baseline(results.suite, results.possible_baselines, way_out)
+class PairScores(NamedTuple):
+    """The scores of a model and its reference, and the metric that they are compared by."""
+
+    scores: Scores
+    metric: str
+    new: str
+    """The name of the model in `scores`."""
+    old: str
+    """The name of the reference; the model's without one."""
+    notes: tuple[str, ...]
 
 
-def notes_on_metric(scores: Scores, metric: str | None) -> tuple[str, ...]:
-    """What to know about models and images, and why the metric is not the suite's first, unless asked for."""
-    if metric is None and scores.headline != scores.suite.metrics[0]:
-        return scores.notes
-    return scores.image_notes
+def score_pair(
+    results: Results,
+    reference: Results | None,
+    metric: str | None,
+    baseline: str | None,
+    clusters: Mapping[str, str] | None,
+    level: float = 0.95,
+) -> PairScores:
+    """Score a model and its reference on their common images.
 
-
-def find_metric(scores: Scores, metric: str | None) -> str:
-    """A metric that the scores have; the first one if None."""
+    Without `metric`, the suite's first metric counts. If only the suite's own baseline is missing for it,
+    that is an error: a gate must not silently check another metric.
+    """
+    joined = results if reference is None else join_results([results, reference])
+    if metric is None and baseline is None and metrics[joined.suite.metrics[0]].unit == "ratio":
+        hint = "choose another with baseline (--baseline), or a metric"
+        check_baseline(joined.suite, joined.possible_baselines, hint)
+    models = joined.models[: 1 if reference is None else 2]
+    scores = score(
+        joined, baseline=baseline, models=models, clusters=clusters, level=level, calibration=False
+    )
     name = scores.headline if metric is None else metric
     if name not in scores.models[0].metrics:
-        told = unknown_message(f"metric of {scores.suite}", name, scores.models[0].metrics)
-        raise OptionError(". ".join([told, " ".join(scores.notes)] if scores.notes else [told]))
+        message = unknown_message(f"metric of {scores.suite}", name, scores.models[0].metrics)
+        raise OptionError(". ".join([message, " ".join(scores.notes)] if scores.notes else [message]))
     if not metrics[name].in_percent:
-        raise OptionError(f"metric must be a share or a ratio, whose limits are in percent, got {name}")
-    return name
+        raise OptionError(f"metric must be a fraction or a ratio, as limits are in percent, got {name}")
+    replaced = metric is None and name != scores.suite.metrics[0]
+    notes = scores.notes if replaced else scores.image_notes
+    return PairScores(scores, name, models[0], models[-1], notes)
 
 
 def drop_form(scores: Scores, metric: str, new: str, old: str) -> Linear:
-    """How much worse the new model is than the old one, whichever way the metric counts."""
+    """Return how much worse the new model is than the old one, whichever way the metric counts."""
     sign = 1 if metrics[metric].better == "lower" else -1
     return (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
 
@@ -237,43 +272,49 @@ def drop_form(scores: Scores, metric: str, new: str, old: str) -> Linear:
 def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
     form = drop_form(scores, metric, new, old)
     if _same_model(scores.results, new, old) and not form.values.any():
-        form *= 0  # it may be in two stores: more images could not show a drop either
-    title = metrics[metric].title
+        form *= 0  # the model may be in two stores: more images could not show a difference either
+    estimate = form.estimate(scores.level)
+    difference = estimate if metrics[metric].better == "lower" else -estimate
     points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
-    demand = f"{title} at most {points} worse than the older model's"
-    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule, form=form)
+    requirement = f"{metrics[metric].title} at most {points} worse than the reference"
+    statement = difference_text(new, old, metrics[metric].title, difference)
+    return Check("drop", requirement, estimate, max_drop, True, rule, form, statement)
 
 
 def _same_model(results: Results, new: str, old: str) -> bool:
-    """Whether two names stand for one model by its digest; results that no store holds have none."""
+    """Whether two names mean the same model by its digest; results in memory have no digest."""
     rows = [list(results.cells[name].values()) for name in (new, old)]
     return rows[0] == rows[1] and all("digest" in cell.model for cell in rows[0])
 
 
+def _limit(name: str, what: str, estimate: Estimate, limit: float, *, upper: bool = False) -> Check:
+    requirement = f"{what} at {'most' if upper else 'least'} {100 * limit:g} %"
+    return Check(name, requirement, estimate, limit, upper, statement=f"{estimate:.2%}")
+
+
 def _value(model: ModelScores, metric: str, limit: float) -> Check:
-    upper = metrics[metric].better == "lower"
     if metrics[metric].unit == "share" and limit > 1:
-        raise OptionError(f"require must be a share from 0 to 1 (100 %) for {metric}, got {limit:g}")
-    demand = f"{metrics[metric].title} at {'most' if upper else 'least'} {100 * limit:g} %"
-    return Check("value", demand, model.metrics[metric], limit, upper=upper)
+        raise OptionError(f"require must be at most 1 (100 %) for {metric}, got {limit:g}")
+    upper = metrics[metric].better == "lower"
+    return _limit("value", metrics[metric].title, model.metrics[metric], limit, upper=upper)
 
 
 def _clean(model: ModelScores, scores: Scores, limit: float) -> Check:
     if model.clean is None:
-        raise OptionError("min_clean needs clean images, and the suite has none; leave it out")
+        raise OptionError("min_clean requires clean images, and the suite has none")
     what = "clean accuracy" if scores.with_clean else "accuracy"
-    return Check("clean", f"{what} at least {100 * limit:g} %", model.clean, limit, upper=False)
+    return _limit("clean", what, model.clean, limit)
 
 
 def _worst(model: ModelScores, scores: Scores, limit: float) -> Check:
-    """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
+    """The lowest accuracy over corruptions; the intervals hold together, so their lowest ends bound it."""
     if not model.corruptions:
-        raise OptionError(f"min_worst needs shifted images, and {scores.suite} has none; leave it out")
+        raise OptionError(f"min_worst requires shifted images, and {scores.suite} has none")
     each = 1 - (1 - scores.level) / len(model.corruptions)
     errors = {name: form.estimate(each) for name, form in model.error_forms.items()}
     name, worst = max(errors.items(), key=lambda item: item[1].value)
     low = 1 - max(one.high for one in errors.values())
     high = 1 - max(one.low for one in errors.values())
-    demand = f"accuracy under the worst corruption, {name.replace('_', ' ')}, at least {100 * limit:g} %"
     estimate = Estimate(1 - worst.value, low, high, worst.n, scores.level)
-    return Check("worst", demand, estimate, limit, upper=False)
+    what = f"accuracy under the worst corruption, {name.replace('_', ' ')},"
+    return _limit("worst", what, estimate, limit)

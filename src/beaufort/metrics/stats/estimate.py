@@ -5,7 +5,7 @@ The special functions are SciPy's, imported at the first call: the import takes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,13 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self:.4g}"
+
+    def __neg__(self) -> Estimate:
+        return replace(self, value=-self.value, low=-self.high, high=-self.low)
+
+    def __rsub__(self, whole: float) -> Estimate:
+        """Return the complement: the error of an accuracy is `1 - accuracy`."""
+        return replace(self, value=whole - self.value, low=whole - self.high, high=whole - self.low)
 
     @property
     def exact(self) -> bool:
