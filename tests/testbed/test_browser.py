@@ -88,7 +88,7 @@ def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Pat
     page.fill("#search", "resnet152-imagenet11k")
     text = page.inner_text("#found").replace("−", "-")
     assert "ρ = +2.09 points" in text
-    row = paper.place_of["resnet152-imagenet11k"]
+    row = paper.row_of["resnet152-imagenet11k"]
     for setting in ("val", "imagenetv2"):
         value, n = paper.column(setting)[[row]], paper.images(setting)[[row]]
         low, high = accuracy_intervals(value, n)
@@ -124,7 +124,7 @@ def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> N
 
 def test_any_two_settings(show: Opener, page_file: Path) -> None:
     page = show(page_file)
-    assert "so few" not in page.inner_text("#fit-text")
+    assert "too narrow" not in page.inner_text("#fit-text")
     assert page.locator("#y option").count() == 213 + 39
     before = page.evaluate(PICTURE, "plot")
     choose(page, "pgd.linf.eps2")
@@ -142,7 +142,7 @@ def test_types_can_be_hidden(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     page.fill("#search", "instagram")
     page.click("#types button:has-text('more data')")
-    assert page.inner_text("#found") == "nothing matches “instagram” among the 172 models shown"
+    assert page.inner_text("#found") == "no match for “instagram” in 172 models"
     page.click("#types button:has-text('more data')")
     assert page.inner_text("#found") == "4 of 202 models"
 
@@ -256,7 +256,7 @@ def test_names_of_a_file_are_harmless(show: Opener, tmp_path: Path) -> None:
 def test_small_grids_have_a_page(show: Opener, small: Path) -> None:
     page = show(write_page(load_grid(small), small.parent / "small.html", y="shifted", x="clean"))
     assert "slope 0.900" in page.inner_text("#fit-text")
-    assert "A line through 10 models: bootstrap intervals of so few are" in page.inner_text("#fit-text")
+    assert "too narrow for a line through 10 models" in page.inner_text("#fit-text")
     assert "(" not in page.locator("#table tbody").inner_text()
 
 
@@ -264,7 +264,7 @@ def test_gaps_and_ends_are_shown(show: Opener, tmp_path: Path, paper: Grid) -> N
     """A pair that too few models have is a dash; 0 % is at the edge of the figure, not under it."""
     sketch, style = (paper.column(name).copy() for name in ("imagenet-sketch", "stylized_imagenet"))
     sketch[paper.groups["not-standard"] & ~paper.groups["resnet50-lp"]] = np.nan
-    sketch[paper.place_of["resnet50"]] = 0.0
+    sketch[paper.row_of["resnet50"]] = 0.0
     style[paper.groups["resnet50-lp"]] = np.nan
     values = {**paper.values, "imagenet-sketch": sketch, "stylized_imagenet": style}
     page = show(write_page(replace(paper, values=values), tmp_path / "gaps.html"))

@@ -80,8 +80,8 @@ def test_timm_as_the_paper_where_both_have_a_model(paper: Grid, timm: Grid) -> N
     pairs = {"resnet152.tv_in1k@224": "resnet152", "vgg16.tv_in1k@224": "vgg16"}
     for setting in ("val", "imagenet-a", "imagenet-r", "imagenet-sketch", "imagenetv2-matched-frequency"):
         for one, other in pairs.items():
-            mine = timm.column(setting)[timm.place_of[one]]
-            assert mine == pytest.approx(paper.column(setting)[paper.place_of[other]], abs=0.25), setting
+            mine = timm.column(setting)[timm.row_of[one]]
+            assert mine == pytest.approx(paper.column(setting)[paper.row_of[other]], abs=0.25), setting
 
 
 def test_timm_has_the_knee_although_its_filter_model_has_no_value(timm: Grid) -> None:
@@ -111,7 +111,7 @@ def test_timm_has_the_knee_although_its_filter_model_has_no_value(timm: Grid) ->
 )
 def test_training_data_by_name(timm: Grid, name: str, kind: str) -> None:
     assert training_data(name) == kind
-    assert timm.groups[kind][timm.place_of[name]]
+    assert timm.groups[kind][timm.row_of[name]]
 
 
 def test_every_entry_has_one_kind(timm: Grid) -> None:
@@ -199,7 +199,7 @@ def test_a_store_of_several_data_sets_is_a_grid(tmp_path: Path) -> None:
         ("model,val\na,1,2\n", "line 2 must have 2 values"),
         ("model,val,x\na,1\n", "line 2 must have 3 values"),
         ("model,val\n,1\na,2\n", "without a name in the column 'model'"),
-        (f"model,val\n{'a' * 200_000},1\n", "as CSV: line .*field larger"),
+        (f"model,val\n{'a' * 200_000},1\n", "as a CSV file.*field larger"),
         ("model,val,used_for_fit\na,1,1\nb,2,true\n", "used_for_fit of 'b' must be 0 or 1, got 'true'"),
     ],
 )
@@ -245,7 +245,7 @@ def test_any_name_is_one_row(tmp_path: Path) -> None:
 def test_shares_in_place_of_percentages_are_suspected(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text("model,val,sketch\na,0.6,0.2\nb,0.7,\nc,1,0.3\n")
-    assert "read as percentages, not as shares" in load_grid(path).facts["caveat"]
+    assert "percentages" in load_grid(path).facts["caveat"]
     path.write_text("model,val,sketch\na,0,\nb,0,0\n")
     assert "caveat" not in load_grid(path).facts
 

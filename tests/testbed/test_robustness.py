@@ -26,7 +26,7 @@ from beaufort.testbed.trend import trend_notes
 
 
 def test_points_have_exact_intervals(paper: Grid) -> None:
-    rows = [paper.place_of[name] for name in ("resnet50", "alexnet", "efficientnet-l2-noisystudent")]
+    rows = [paper.row_of[name] for name in ("resnet50", "alexnet", "efficientnet-l2-noisystudent")]
     for setting in ("val", "imagenet-a", "ytbb-robust_pm0"):
         p, n = paper.column(setting)[rows], paper.images(setting)[rows]
         low, high = accuracy_intervals(p, n)
@@ -55,7 +55,7 @@ def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
     truth = effective_robustness(grid, y, select=["resnet50_swsl"]).models[0]
     rng = np.random.default_rng(0)
     held, repeats = 0, 150
-    x_row, rows = grid.place_of["resnet50_swsl"], np.flatnonzero(grid.fitted)
+    x_row, rows = grid.row_of["resnet50_swsl"], np.flatnonzero(grid.fitted)
     for _ in range(repeats):
         chosen = rng.choice(rows, len(rows))
         values = {}
@@ -90,7 +90,7 @@ def test_standard_accuracies_without_a_trend(tmp_path: Path) -> None:
     assert found.missing == ("none",)
     assert len(found.defined) == 3
     assert found.trend.excluded == ("full",)
-    with pytest.raises(OptionError, match="no chosen model has an effective robustness"):
+    with pytest.raises(OptionError, match="no selected model has an effective robustness"):
         _ = effective_robustness(load_grid(path), "shifted", x="clean", select=["full"]).mean
 
 
@@ -121,12 +121,12 @@ def test_tau_of_pairs(paper: Grid) -> None:
     found = relative_robustness(paper, "imagenetv2", select=["resnet50_swsl"])
     (one,) = found.models
     column = paper.column("imagenetv2")
-    assert one.tau == column[paper.place_of["resnet50_swsl"]] - column[paper.place_of["resnet50"]]
+    assert one.tau == column[paper.row_of["resnet50_swsl"]] - column[paper.row_of["resnet50"]]
     assert one.interval is not None
     assert one.interval.low < one.tau < one.interval.high
     lonely = relative_robustness(paper, "imagenetv2", select=["efficientnet-b8-advprop-autoaug"])
     assert lonely.missing == ("efficientnet-b8-advprop-autoaug",)
-    with pytest.raises(OptionError, match="no chosen model has a base model"):
+    with pytest.raises(OptionError, match="no selected model has a base model"):
         _ = lonely.mean
     own = relative_robustness(paper, "imagenetv2", pairs=[Pair("resnet50", "alexnet")])
     assert len(own.models) == 1
@@ -185,7 +185,7 @@ def test_gaps_leave_the_rest_of_the_table(paper: Grid) -> None:
     assert {one.synthetic for one in table} == set(synthetic_shifts(paper)) - lost
     with pytest.raises(OptionError, match="fit of imagenet-sketch on val"):
         correlation_table(grid, natural=["imagenet-sketch"])
-    with pytest.raises(OptionError, match="got no such pair"):
+    with pytest.raises(OptionError, match="in the grid paper"):
         correlation_table(grid, select=["resnet50_swsl"])
 
 
@@ -201,9 +201,8 @@ def test_an_interval_of_rho_ends_where_rho_must(tmp_path: Path) -> None:
 
 def test_what_a_trend_leaves_out_is_told(paper: Grid) -> None:
     (filtered,) = trend_notes(fit_shift(paper, "imagenet-a"))
-    assert filtered.endswith("or because the images were filtered against it: resnet50")
+    assert filtered.endswith("filter the images): resnet50")
     assert trend_notes(fit_shift(paper, "imagenetv2")) == ()
     few = replace(paper, fitted=paper.select(["resnet18 | resnet50 | vgg16 | alexnet"]))
-    assert trend_notes(fit_shift(few, "imagenetv2")) == (
-        "a line through 4 models: bootstrap intervals of so few are too narrow",
-    )
+    (note,) = trend_notes(fit_shift(few, "imagenetv2"))
+    assert "a line through 4 models" in note

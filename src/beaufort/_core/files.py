@@ -8,19 +8,22 @@ whose it is, so that what a killed process left behind can be told from what ano
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
+import io
 import itertools
 import json
 import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 from zlib import crc32
 
 from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.validation import validate_unique
 
 
 def _machine() -> str:
@@ -94,6 +97,33 @@ def read_json(path: Path, error_class: type[BeaufortError] = OptionError) -> Any
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise error_class(f"{path} cannot be read as JSON ({error!s:.80})") from None
+
+
+def read_csv(
+    path: Path, required: Sequence[str], error_class: type[BeaufortError] = OptionError
+) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a CSV file in UTF-8 by column, each with its line number.
+
+    Args:
+        path: the file.
+        required: columns that it must have.
+        error_class: class of the error if it cannot be read.
+    """
+    try:
+        reader = csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), strict=True)
+        header = [name.strip() for name in next(reader, [])]
+        rows = [(reader.line_num, row) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise error_class(f"cannot read {path} as a CSV file in UTF-8: {error}") from None
+    if missing := [name for name in required if name not in header]:
+        raise error_class(
+            f"{path} has no column {missing[0]!r}; its columns are {', '.join(header) or 'none'}"
+        )
+    validate_unique(f"columns of {path}", header, error_class)
+    for line, row in rows:
+        if len(row) != len(header):
+            raise error_class(f"{path}, line {line} must have {len(header)} values, got {len(row)}")
+    return [(line, dict(zip(header, row, strict=True))) for line, row in rows]
 
 
 def put_in_place(passing: Path, path: Path) -> None:

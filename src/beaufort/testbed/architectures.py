@@ -1,7 +1,7 @@
-"""Architectures under the corruptions of ImageNet-C: is a network more robust than its accuracy explains?
+"""Robustness of architectures to the corruptions of ImageNet-C, compared with networks of equal accuracy.
 
-From accuracies on all 50,000 × 75 published images; no network is run. mCE divides by the errors of the
-testbed's own AlexNet.
+Uses the testbed's accuracies on all 50,000 × 75 published images; no network is run. mCE divides by the
+errors of the testbed's own AlexNet.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         *("shufflenet_v2_x1_0", "shufflenet_v2_x0_5"),
     ),
 }
-"""The networks that are looked at, by what they are built of."""
+"""Networks of the study, by family of architectures."""
 
 PRINTED: Mapping[str, tuple[float, float]] = {
     "alexnet": (43.5, 100.0),
@@ -53,8 +53,8 @@ PRINTED: Mapping[str, tuple[float, float]] = {
     "resnext50_32x4d": (22.9, 68.2),
     "resnext101_64x4d": (21.0, 62.2),
 }
-"""Clean error and mCE in percent that Hendrycks & Dietterich (arXiv:1807.01697) print for networks of that
-name; their weights of ResNeXt are others."""
+"""Clean error and mCE in percent published by Hendrycks & Dietterich (arXiv:1807.01697) for networks of the
+same name; their ResNeXts have other weights."""
 
 _COLORS = {
     "plain": "#666666",
@@ -64,7 +64,6 @@ _COLORS = {
     "small": "#c2622d",
 }
 Floats = NDArray[np.float64]
-Box = tuple[float, float, float, float]
 
 _NUMBERS = ("clean", "mce", "relative_mce", "noise_ce")
 _NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
@@ -72,7 +71,7 @@ _NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
 
 @dataclass(frozen=True)
 class Architecture:
-    """One network; percentages."""
+    """Robustness of one network, in percent."""
 
     name: str
     family: str
@@ -80,44 +79,46 @@ class Architecture:
     mce: float
     relative_mce: float
     noise_ce: float
-    """Mean over the three kinds of noise."""
+    """Mean CE over the three kinds of noise."""
     residual: float
-    """mCE less what the line through standard networks gives for its clean error; negative is more robust."""
+    """mCE minus the prediction of the line for the clean error; negative is more robust."""
     residual_interval: Interval
-    """95 % over the choice of the networks that the line goes through."""
+    """95 % interval over the choice of the fitted networks."""
 
 
 @dataclass(frozen=True)
 class ArchitectureStudy:
-    """The networks, and the line that they are compared with."""
+    """The networks, and the line through standard networks."""
 
     networks: tuple[Architecture, ...]
     slope: float
     offset: float
     r2: float
     fitted: int
-    """Networks that the line goes through."""
+    """Number of networks that the line is fitted on."""
 
 
 def study_architectures(grid: Grid | None = None) -> ArchitectureStudy:
-    """mCE, relative mCE and the distance from the accuracy line of the networks of `FAMILIES`."""
-    chosen = load_grid("paper") if grid is None else grid
-    numbers = _numbers(chosen)
-    rows = np.flatnonzero(chosen.fitted & np.isfinite(numbers["mce"]))
+    """Compute mCE, relative mCE and the distance from the accuracy line of the networks in `FAMILIES`."""
+    grid = load_grid("paper") if grid is None else grid
+    numbers = _numbers(grid)
+    rows = np.flatnonzero(grid.fitted & np.isfinite(numbers["mce"]))
     x, y = numbers["clean"][rows], numbers["mce"][rows]
     slope, offset = _line(x, y, np.ones(len(x)))
-    left = y - slope * x - offset
-    drawn = [_line(x, y, counts) for counts in draw_counts(len(x), RESAMPLES, SEED)]
-    networks = tuple(
-        _network(chosen, name, family, numbers, (slope, offset), drawn)
-        for family, names in FAMILIES.items()
-        for name in names
-    )
-    return ArchitectureStudy(networks, slope, offset, float(1 - left.var() / y.var()), len(rows))
+    residuals = y - slope * x - offset
+    lines = [_line(x, y, counts) for counts in draw_counts(len(x), RESAMPLES, SEED)]
+    networks = []
+    for name, family in ((name, family) for family, names in FAMILIES.items() for name in names):
+        clean, mce, relative, noise = (float(numbers[key][grid.row_of[name]]) for key in _NUMBERS)
+        residual, *others = (mce - a * clean - b for a, b in ((slope, offset), *lines))
+        interval = Interval(*map(float, np.quantile(others, [0.025, 0.975])))
+        networks.append(Architecture(name, family, clean, mce, relative, noise, residual, interval))
+    r2 = float(1 - residuals.var() / y.var())
+    return ArchitectureStudy(tuple(networks), slope, offset, r2, len(rows))
 
 
 def _numbers(grid: Grid) -> dict[str, Floats]:
-    """Clean error, mCE, relative mCE and noise CE of every model, in percent; NaN where one is missing."""
+    """Return clean error, mCE, relative mCE and noise CE of every model, in percent, NaN if incomplete."""
     names = get_corruption_names("common")
     columns = {
         name: np.stack(
@@ -128,7 +129,7 @@ def _numbers(grid: Grid) -> dict[str, Floats]:
     clean = 1 - grid.column("val") / 100
     whole = np.isfinite(clean) & np.all([np.isfinite(one).all(axis=1) for one in columns.values()], axis=0)
     errors = {name: 1 - column[whole] / 100 for name, column in columns.items()}
-    at = int(whole[: grid.place_of["alexnet"]].sum())
+    at = int(whole[: grid.row_of["alexnet"]].sum())
     base = {name: values[at] for name, values in errors.items()}
     known = (
         clean[whole],
@@ -143,31 +144,15 @@ def _numbers(grid: Grid) -> dict[str, Floats]:
 
 
 def _line(x: Floats, y: Floats, counts: Floats) -> tuple[float, float]:
-    """Slope and offset of the straight line of least squares."""
+    """Return slope and offset of the weighted least-squares line."""
     total = counts.sum()
     middle_x, middle_y = (counts @ x) / total, (counts @ y) / total
     slope = (counts @ ((x - middle_x) * (y - middle_y))) / (counts @ (x - middle_x) ** 2)
     return float(slope), float(middle_y - slope * middle_x)
 
 
-def _network(
-    grid: Grid,
-    name: str,
-    family: str,
-    numbers: Mapping[str, Floats],
-    line: tuple[float, float],
-    drawn: list[tuple[float, float]],
-) -> Architecture:
-    clean, mce, relative, noise = (float(numbers[key][grid.place_of[name]]) for key in _NUMBERS)
-    residual, *others = (mce - slope * clean - offset for slope, offset in (line, *drawn))
-    low, high = np.quantile(others, [0.025, 0.975])
-    return Architecture(
-        name, family, clean, mce, relative, noise, residual, Interval(float(low), float(high))
-    )
-
-
 def write_architectures(study: ArchitectureStudy, folder: Path | str) -> Iterator[Path]:
-    """Write the table and the figure, mCE against clean error; yields each path."""
+    """Write the table and the figure; yield each path."""
     target = Path(folder)
     write_output(target / "architectures.csv", architectures_csv(study).encode())
     yield target / "architectures.csv"
@@ -175,7 +160,7 @@ def write_architectures(study: ArchitectureStudy, folder: Path | str) -> Iterato
 
 
 def architectures_csv(study: ArchitectureStudy) -> str:
-    """A row a network, in percent; what the paper prints beside it."""
+    """Return a CSV table of the networks, in percent, beside published values."""
     head = (
         *("network", "family", "clean_error", "mce", "relative_mce", "noise_ce"),
         *("residual", "residual_low", "residual_high", "printed_clean_error", "printed_mce"),
@@ -190,7 +175,7 @@ def architectures_csv(study: ArchitectureStudy) -> str:
 
 
 def draw_architectures(study: ArchitectureStudy) -> Drawing:
-    """mCE against clean error with the line through the standard networks; the paper's as small dots."""
+    """Draw mCE against clean error with the line, and published values as small dots."""
     drawing = Drawing(820, 680)
     x = np.array([one.clean_error for one in study.networks])
     y = np.array([one.mce for one in study.networks])
@@ -218,19 +203,19 @@ def draw_architectures(study: ArchitectureStudy) -> Drawing:
 
 
 def _label_places(dots: Mapping[str, Point]) -> dict[str, Point]:
-    """Where the names go: at the first side of their dots where they cover no other name or dot."""
+    """Return positions of the names, each at the first side of its dot where it covers no name or dot."""
     taken = [(x - 3.0, y - 3.0, x + 3.0, y + 3.0) for x, y in dots.values()]
-    found = {}
+    places = {}
     for name, (x, y) in sorted(dots.items(), key=lambda item: item[1][1]):
         wide = 4.4 * len(name)
         sides = [(x + 5, y + 3), (x - 5 - wide, y + 3), (x - wide / 2, y - 6), (x - wide / 2, y + 12)]
         boxes = [(at[0], at[1] - 7, at[0] + wide, at[1] + 1) for at in sides]
-        free = [i for i, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken)]
+        free = [
+            i
+            for i, a in enumerate(boxes)
+            if not any(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for b in taken)
+        ]
         chosen = free[0] if free else 0
-        found[name] = sides[chosen]
+        places[name] = sides[chosen]
         taken.append(boxes[chosen])
-    return found
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    return places

@@ -1,4 +1,4 @@
-"""Figures for papers: the scatter of a shift with its trend, and synthetic against natural robustness."""
+"""Figures of the testbed: scatter plots of shifts with their trends, and of effective robustness."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from beaufort.testbed.trend import Knee, Trend, band, fit_shift
 Box = tuple[float, float, float, float]
 """Left, top, width and height of a panel, in pixels."""
 
+Floats = NDArray[np.float64]
+
 _FIT, _DIAGONAL, _OWN = "#c22", "#555", "#111"
 
 
@@ -41,124 +43,118 @@ def scatter_panel(
     own: Mapping[str, float] | None = None,
     heading: str | None = None,
 ) -> Axes:
-    """Accuracy under a shift against standard accuracy, with y = x, the trend and its band.
+    """Draw accuracy under a shift against standard accuracy, with y = x, the trend and its band.
 
     Args:
         drawing: canvas to draw on.
-        box: place on the canvas.
+        box: position on the canvas.
         grid: the models.
         y: the shift.
-        x: the setting of the standard accuracy; the shift's own if None.
+        x: setting of the standard accuracy; the shift's own by default.
         scale: scale of both axes.
-        least: models with a lower standard accuracy are not drawn; they stay in the fit.
-        trend: another trend than the grid's own.
-        intervals: whether each accuracy has its 99.5 % interval.
-        own: accuracies of a model to be highlighted, by setting.
-        heading: heading of the panel; the name of the shift if None.
+        least: lowest standard accuracy that is drawn; all models stay in the fit.
+        trend: a different trend than the grid's own.
+        intervals: whether to draw the 99.5 % interval of each accuracy.
+        own: accuracies of a model to highlight, by setting.
+        heading: heading of the panel; the name of the shift by default.
     """
     clean, shift = grid.clean_and_shift(y, x)
-    line = fit_shift(grid, y, x=x, scale=scale) if trend is None else trend
-    first, second = grid.column(clean.name), grid.column(shift.name)
-    shown = ~(np.isnan(first) | np.isnan(second)) & (first >= least)
-    if not shown.any():
+    if trend is None:
+        trend = fit_shift(grid, y, x=x, scale=scale)
+    xs, ys = grid.column(clean.name), grid.column(shift.name)
+    visible = ~(np.isnan(xs) | np.isnan(ys)) & (xs >= least)
+    if not visible.any():
         raise OptionError(f"no model of the grid {grid.name} has both {clean.name} and {shift.name}")
-    mine = None
-    if own is not None and clean.name in own and shift.name in own:
-        mine = own[clean.name], own[shift.name]
-    xs = np.append(first[shown], mine[0]) if mine else first[shown]
-    ys = np.append(second[shown], mine[1]) if mine else second[shown]
-    axes = Axes(*box, percent_range(xs, scale), percent_range(ys, scale), scale)
+    own_point = [own[clean.name], own[shift.name]] if own else []
+    x_range, y_range = (
+        percent_range(np.append(values[visible], own_point[axis : axis + 1]), scale)
+        for axis, values in enumerate((xs, ys))
+    )
+    axes = Axes(*box, x_range, y_range, scale)
     axes.frame(
         drawing, title(clean.name), title(shift.name), title(shift.name) if heading is None else heading
     )
-    _diagonal(drawing, axes)
-    if intervals:
-        _intervals(drawing, axes, grid, (clean.name, first), (shift.name, second), shown)
+    low, high = max(axes.x_range[0], axes.y_range[0]), min(axes.x_range[1], axes.y_range[1])
+    if low < high:
+        drawing.lines([axes.points([low, high], [low, high])], _DIAGONAL, dash=(4, 3))
+    for look in looks(grid) if intervals else ():
+        rows = np.flatnonzero(visible & look.models)
+        x_bounds, y_bounds = (
+            accuracy_intervals(values[rows], grid.images(setting.name)[rows])
+            for values, setting in ((xs, clean), (ys, shift))
+        )
+        lines = [
+            axes.clipped([start, end], [ys[row]] * 2)
+            for row, start, end in zip(rows, *x_bounds, strict=True)
+            if not np.isnan(start)
+        ]
+        lines += [
+            axes.clipped([xs[row]] * 2, [start, end])
+            for row, start, end in zip(rows, *y_bounds, strict=True)
+            if not np.isnan(start)
+        ]
+        drawing.lines(lines, look.color, width=0.6, opacity=0.3)
     for look in looks(grid):
-        rows = shown & look.models
-        drawing.dots(axes.points(first[rows], second[rows]), look.color)
-    _trend(drawing, axes, line)
-    if mine:
-        at = axes.points(*mine)
+        rows = visible & look.models
+        drawing.dots(axes.points(xs[rows], ys[rows]), look.color)
+    _draw_trend(drawing, axes, trend)
+    if own_point:
+        at = axes.points(*own_point)
         drawing.dots(at, "#fff", radius=6.5, opacity=1)
         drawing.dots(at, _OWN, radius=5, opacity=1)
     return axes
 
 
-def _diagonal(drawing: Drawing, axes: Axes) -> None:
-    low, high = max(axes.x_range[0], axes.y_range[0]), min(axes.x_range[1], axes.y_range[1])
-    if low < high:
-        drawing.lines([axes.points([low, high], [low, high])], _DIAGONAL, dash=(4, 3))
-
-
-def _intervals(
-    drawing: Drawing,
-    axes: Axes,
-    grid: Grid,
-    first: tuple[str, NDArray[np.float64]],
-    second: tuple[str, NDArray[np.float64]],
-    shown: NDArray[np.bool_],
-) -> None:
-    """Thin lines for the 99.5 % intervals of both accuracies."""
-    for look in looks(grid):
-        rows = np.flatnonzero(shown & look.models)
-        lines = []
-        for across, (name, column) in ((True, first), (False, second)):
-            low, high = accuracy_intervals(column[rows], grid.images(name)[rows])
-            for row, start, end in zip(rows, low, high, strict=True):
-                if not np.isnan(start):
-                    ends = [start, end]
-                    fixed = [second[1][row] if across else first[1][row]] * 2
-                    lines.append(axes.clipped(ends, fixed) if across else axes.clipped(fixed, ends))
-        drawing.lines(lines, look.color, width=0.6, opacity=0.3)
-
-
-def _trend(drawing: Drawing, axes: Axes, line: Trend) -> None:
-    """The fit and its band, across the panel; the two sides of a knee apart."""
-    scale = get_scale(line.scale)
+def _draw_trend(drawing: Drawing, axes: Axes, trend: Trend) -> None:
+    """Draw the fit and its band across the panel, separately for the two sides of a knee."""
+    scale = get_scale(trend.scale)
     low, high = axes.x_range
     sides = [(low, high)]
-    if isinstance(line, Knee):
-        sides = [(low, min(line.pivot, high)), (max(line.pivot * (1 + 1e-9), low), high)]
+    if isinstance(trend, Knee):
+        sides = [(low, min(trend.pivot, high)), (max(trend.pivot * (1 + 1e-9), low), high)]
     for start, end in sides:
-        if start >= end:
-            continue
-        first, last = scale.forward([start, end])
-        xs = scale.inverse(np.linspace(first, last, 60))
-        below, above = band(line, xs)
-        outline = axes.clipped(xs, below) + axes.clipped(xs, above)[::-1]
-        drawing.area(outline, _FIT, opacity=0.18)
-        middle = line.predict(xs)
-        drawing.lines([axes.points(xs, middle)], _FIT, width=1.5)
+        if start < end:
+            first, last = scale.forward([start, end])
+            xs = scale.inverse(np.linspace(first, last, 60))
+            below, above = band(trend, xs)
+            drawing.area(axes.clipped(xs, below) + axes.clipped(xs, above)[::-1], _FIT, opacity=0.18)
+            drawing.lines([axes.points(xs, trend.predict(xs))], _FIT, width=1.5)
 
 
 def correlation_panel(
-    drawing: Drawing, box: Box, grid: Grid, found: Correlation, *, heading: str | None = None
+    drawing: Drawing, box: Box, grid: Grid, correlation: Correlation, *, heading: str | None = None
 ) -> Axes:
-    """Effective robustness to a natural shift against that to a synthetic one."""
-    x, y = np.array(found.x), np.array(found.y)
+    """Draw effective robustness to a natural shift against that to a synthetic shift."""
+    x, y = np.array(correlation.x), np.array(correlation.y)
     axes = Axes(*box, point_range(x), point_range(y), "linear")
-    told = f"r = {found.pearson:.2f}, n = {found.n}".replace("-", "−")
+    numbers = f"r = {correlation.pearson:.2f}, n = {correlation.n}".replace("-", "−")
     axes.frame(
         drawing,
-        f"ρ, {title(found.synthetic)}",
-        f"ρ, {title(found.natural)}",
-        told if heading is None else f"{heading}: {told}",
+        f"ρ, {title(correlation.synthetic)}",
+        f"ρ, {title(correlation.natural)}",
+        numbers if heading is None else f"{heading}: {numbers}",
         unit="points",
     )
     drawing.lines([axes.clipped([0, 0], axes.y_range)], _DIAGONAL, dash=(4, 3))
     drawing.lines([axes.clipped(axes.x_range, [0, 0])], _DIAGONAL, dash=(4, 3))
-    rows = np.array([grid.place_of[name] for name in found.models])
+    draw_models(drawing, axes, grid, correlation.models, x, y)
+    return axes
+
+
+def draw_models(
+    drawing: Drawing, axes: Axes, grid: Grid, models: Sequence[str], x: Floats, y: Floats
+) -> None:
+    """Draw a dot for each model in its color."""
+    rows = np.array([grid.row_of[name] for name in models])
     for look in looks(grid):
         chosen = look.models[rows]
         drawing.dots(axes.points(x[chosen], y[chosen]), look.color)
-    return axes
 
 
 def legend(
     drawing: Drawing, grid: Grid, at: tuple[float, float], *, width: float, own: str = "", lines: bool = True
 ) -> None:
-    """The colors in rows, and what the lines are."""
+    """Draw the meaning of colors and lines, in rows."""
     entries = [(look.label, look.color, "dot") for look in looks(grid)]
     if lines:
         entries += [("trend with its 95 % band", _FIT, "line"), ("y = x", _DIAGONAL, "dash")]
@@ -190,12 +186,14 @@ def write_figure(
     own: Sequence[Score] | None = None,
     own_name: str = "your model",
 ) -> Path:
-    """Draw one shift as an SVG or PNG file, by the ending of its name."""
+    """Draw one shift as an SVG or PNG file, by the suffix of its name."""
     drawing = Drawing(620, 560)
-    mine = None if own is None else {one.name: score.accuracy for one, score in own_settings(grid, own)}
-    needed = [setting.name for setting in grid.clean_and_shift(y, x)]
-    if mine is not None and (lacking := [name for name in needed if name not in mine]):
-        raise OptionError(f"scores must have {' and '.join(needed)} to be drawn, got none for {lacking[0]}")
+    accuracies = None
+    if own is not None:
+        accuracies = {one.name: score.accuracy for one, score in own_settings(grid, own)}
+        needed = [setting.name for setting in grid.clean_and_shift(y, x)]
+        if missing := [name for name in needed if name not in accuracies]:
+            raise OptionError(f"the figure needs scores on {' and '.join(needed)}; {missing[0]} is missing")
     scatter_panel(
         drawing,
         (64, 34, 530, 420),
@@ -204,15 +202,15 @@ def write_figure(
         x=x,
         scale=scale,
         least=least,
-        own=mine,
+        own=accuracies,
         intervals=len(grid.models) < 600,
     )
-    legend(drawing, grid, (64, 512), width=530, own=own_name if mine else "")
+    legend(drawing, grid, (64, 512), width=530, own=own_name if own else "")
     return write_drawing(drawing, path)
 
 
 def write_drawing(drawing: Drawing, path: Path | str) -> Path:
-    """A drawing as a file, by the ending of its name."""
+    """Write a drawing as SVG or PNG, by the suffix of the file name."""
     target = Path(path)
     content = drawing.png() if target.suffix.lower() == ".png" else drawing.svg().encode()
     write_output(target, content)
@@ -228,7 +226,7 @@ class Look(NamedTuple):
     label: str
     color: str
     dark: str
-    """The color on a dark ground."""
+    """Color on a dark background."""
     models: NDArray[np.bool_]
 
 
@@ -256,10 +254,9 @@ _KIND_COLORS: Mapping[str, tuple[str, str]] = {
 
 
 def looks(grid: Grid) -> list[Look]:
-    """The colors of a grid: by training data for timm's entries, else by type of model.
+    """Return the colors of a grid: by training data for timm's entries, else by type of model.
 
-    Models of type STANDARD that the trend is not fitted on are grey, like all types without a color of
-    their own.
+    Types without a color, and models of type STANDARD that the trend is not fitted on, are gray.
     """
     if all(kind in grid.groups for kind in KINDS):
         return [
@@ -305,5 +302,5 @@ _TITLES: Mapping[str, str] = {
 
 
 def title(setting: str) -> str:
-    """What a setting is called in a figure."""
+    """Return the name of a setting in figures."""
     return _TITLES.get(setting, setting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -22,33 +22,33 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Setting:
-    """One column of a grid."""
+    """One column of a grid: a test set, or a mean over test sets."""
 
     name: str
     kind: str = "unknown"
     """`standard`, `natural`, `synthetic`, or `unknown`."""
     group: str = ""
-    """Within its kind: `dataset_shift`, `consistency_shift`, `corruption`, `adversarial`, …"""
+    """Group within its kind: `dataset_shift`, `consistency_shift`, `corruption`, `adversarial`, …"""
     corruption: str = ""
     severity: int | None = None
     storage: str = ""
     """`on-disk`: published JPEGs; `in-memory`: made at evaluation time. The two are never pooled silently."""
     images: int | None = None
-    """Images that an accuracy rests on; None if it is not known."""
+    """Number of images; None if unknown."""
     reduced: int | None = None
-    """Images of the smaller run that some models have in this column instead."""
+    """Number of images of the smaller run that some models have in this column instead."""
     clean: str | None = None
-    """The setting of the standard accuracy that this shift is compared with."""
+    """Setting of the standard accuracy that this shift is compared with."""
     classes: str = ""
-    """Subset of classes that answers are restricted to; all of the data set's if empty."""
+    """Subset of classes that predictions are restricted to; all classes of the dataset if empty."""
     filter: str = ""
-    """The model that images were filtered against."""
+    """Model that images were filtered against."""
     members: tuple[str, ...] = ()
     """Settings that this one is the mean of."""
 
     @property
     def convention(self) -> str:
-        """How answers are scored: `subset` of the classes, or `all` of them."""
+        """How predictions are scored: among a `subset` of the classes, or `all` of them."""
         return "subset" if self.classes else "all"
 
 
@@ -64,35 +64,35 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "imagenet-a-clean": ("val-on-imagenet-a-classes",),
     "imagenet-r-clean": ("val-on-imagenet-r-classes",),
 }
-"""Short names; the first setting that a grid has is meant."""
+"""Short names; each is the first of the settings that the grid has."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A model and the model that it was made from."""
+    """A model and the base model that it was made from."""
 
     model: str
     base: str
     intervention: str = ""
     provenance: str = ""
-    """How the base is known: from the paper, or inferred from names."""
+    """Source of the pair: the paper, or inferred from names."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Accuracies in percent, and what the models are."""
+    """Accuracies of models under settings, in percent, with facts about both."""
 
     name: str
     models: tuple[str, ...]
     values: Mapping[str, Floats]
-    """A column a setting, a model a row; NaN where there is no value."""
+    """A column for each setting with a value for each model, NaN where it is missing."""
     settings: Mapping[str, Setting]
     types: tuple[str, ...]
-    """What each model is: `STANDARD`, `LP_ADV`, `ROBUST_INTV`, `MORE_DATA`, …"""
+    """Type of each model: `STANDARD`, `LP_ADV`, `ROBUST_INTV`, `MORE_DATA`, …"""
     fitted: Mask
-    """The models that the trend is fitted on."""
+    """Models that the trend is fitted on."""
     fit_rule: str
-    """In words, which these are."""
+    """Description of these models."""
     groups: Mapping[str, Mask] = field(default_factory=dict)
     """Further named sets of models."""
     pairs: tuple[Pair, ...] = ()
@@ -111,47 +111,46 @@ class Grid:
 
     @cached_property
     def aggregates(self) -> Mapping[str, Setting]:
-        """Means over settings, by name; see `aggregates`."""
+        """Means over settings, by name."""
         return aggregates(self.settings)
 
     @cached_property
-    def place_of(self) -> Mapping[str, int]:
-        """The row of each model."""
+    def row_of(self) -> Mapping[str, int]:
+        """Row of each model."""
         return {name: row for row, name in enumerate(self.models)}
 
     def setting(self, name: str) -> Setting:
-        """A setting or a mean of settings, by its name or a short one."""
+        """Return a setting or a mean of settings by its name or short name."""
         for candidate in (name, *ALIASES.get(name, ())):
-            found = self.settings.get(candidate) or self.aggregates.get(candidate)
-            if found:
+            if found := self.settings.get(candidate) or self.aggregates.get(candidate):
                 return found
         known = {**self.settings, **self.aggregates}
         short = {alias: None for alias, full in ALIASES.items() if any(one in known for one in full)}
-        raise UnknownNameError(_near(f"setting of the grid {self.name}", name, {**short, **known}))
+        raise UnknownNameError(_unknown(f"setting of the grid {self.name}", name, {**short, **known}))
 
     def column(self, name: str) -> Floats:
-        """Accuracies in percent under a setting or a mean of settings, NaN where there is none."""
+        """Return accuracies in percent under a setting or a mean of settings, NaN where missing."""
         one = self.setting(name)
         if not one.members:
             return self.values[one.name]
-        return np.asarray(np.mean([self.column(member) for member in one.members], axis=0))  # NaN stays
+        return np.asarray(np.mean([self.column(member) for member in one.members], axis=0))  # keeps NaN
 
     def clean_of(self, name: str) -> Setting:
-        """The setting of the standard accuracy that a shift is compared with."""
+        """Return the setting of the standard accuracy that a shift is compared with."""
         one = self.setting(name)
         if one.clean is None or one.clean not in self.settings:
             usual = f" {one.clean}" if one.clean else ""
             raise OptionError(
-                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; name one with x (--x)"
+                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; pass one as x (--x)"
             )
         return self.settings[one.clean]
 
     def clean_and_shift(self, y: str, x: str | None = None) -> tuple[Setting, Setting]:
-        """The setting of the standard accuracy, the shift's own if `x` is None, and that of the shift."""
+        """Return the settings of the standard accuracy, by default the shift's own, and of the shift."""
         return self.clean_of(y) if x is None else self.setting(x), self.setting(y)
 
     def default_shift(self) -> str:
-        """ImageNetV2, the shift that is meant where none is named; an error if the grid lacks it."""
+        """Return ImageNetV2, or raise an error if the grid lacks it."""
         try:
             return self.setting("imagenetv2").name
         except UnknownNameError:
@@ -159,57 +158,52 @@ class Grid:
             listed = ", ".join(shifts or self.settings)
             known = "`beaufort testbed ls --grid …` lists them" if len(self.settings) > 20 else listed
             raise OptionError(
-                f"the grid {self.name} has no ImageNetV2; name a shift with y (--y): {known}"
+                f"the grid {self.name} has no ImageNetV2; pass a shift as y (--y): {known}"
             ) from None
 
     def images(self, name: str) -> Floats:
-        """How many images each model's accuracy rests on; NaN where it is not known.
+        """Return the number of images behind each model's accuracy, NaN where unknown.
 
-        A column may hold runs on fewer images. Such a model is told by its accuracies: of its values under
-        the settings of that kind and storage, four or more, nine in ten are whole multiples of one image of
-        the smaller run; of a run ten times as large one in ten would be.
+        A column may contain runs on fewer images. They are detected by their accuracies: at least four
+        values under settings of the same kind and storage, nine in ten of them whole multiples of one image
+        of the smaller run. Of a run ten times as large, one in ten would be.
         """
         one = self.setting(name)
         sizes = np.full(len(self.models), np.nan if one.images is None else float(one.images))
         if one.reduced and not one.members:
-            sizes[self._reduced(one)] = one.reduced
+            alike = [
+                self.values[other.name] * (one.reduced / 100)
+                for other in self.settings.values()
+                if (other.reduced, other.storage) == (one.reduced, one.storage)
+                and (other.group == "adversarial") == (one.group == "adversarial")
+            ]
+            correct = np.array(alike)
+            count = (~np.isnan(correct)).sum(axis=0)
+            integers = (np.abs(correct - np.round(correct)) < 1e-3).sum(axis=0)
+            sizes[(count >= 4) & (integers >= 0.9 * count)] = one.reduced
         return sizes
 
-    def _reduced(self, one: Setting) -> Mask:
-        alike = [
-            other.name
-            for other in self.settings.values()
-            if other.reduced == one.reduced
-            and other.storage == one.storage
-            and (other.group == "adversarial") == (one.group == "adversarial")
-        ]
-        assert one.reduced is not None
-        hits = np.array([self.values[name] for name in alike]) * (one.reduced / 100)
-        count = (~np.isnan(hits)).sum(axis=0)
-        whole = (np.abs(hits - np.round(hits)) < 1e-3).sum(axis=0)
-        return np.asarray((count >= 4) & (whole >= 0.9 * count))
-
     def select(self, names: Sequence[str]) -> Mask:
-        """The models that every one of some selections names.
+        """Return the models that are in all of some selections.
 
         A selection is a type (`LP_ADV`), a group (`v1`, `resnet50-lp`, `fit`), a model, a model without its
-        input size, or a pattern (`instagram-*`); several selections separated by `|` are joined.
+        input size, a pattern (`instagram-*`), or several of these joined with `|` (union).
         """
-        chosen = np.ones(len(self.models), bool)
+        selected = np.ones(len(self.models), bool)
         for text in names:
-            parts = [text] if text in self.place_of else text.split("|")
-            chosen &= np.any([self._one(part.strip()) for part in parts], axis=0)
-        if not chosen.any():
+            parts = [text] if text in self.row_of else text.split("|")
+            selected &= np.any([self._matches(part.strip()) for part in parts], axis=0)
+        if not selected.any():
             raise OptionError(
-                f"no model of the grid {self.name} is in all of {' and '.join(map(repr, names))}; 'a|b' "
-                "takes the models of either"
+                f"no model of the grid {self.name} is in all of {' and '.join(map(repr, names))}; use 'a|b' "
+                "for the models in either"
             )
-        return chosen
+        return selected
 
-    def _one(self, text: str) -> Mask:
-        named = {"fit": self.fitted, **self.groups}
+    def _matches(self, text: str) -> Mask:
         if not text:
             raise OptionError("a selection must not be empty")
+        named = {"fit": self.fitted, **self.groups}
         if text in named:
             return named[text]
         if text in self.types:
@@ -219,26 +213,26 @@ class Grid:
             found = np.array([fnmatchcase(name, text) for name in self.models])
         if not found.any():
             known = {**dict.fromkeys(self.models), **named, **dict.fromkeys(self.types)}
-            raise UnknownNameError(_near(f"model, type or group of the grid {self.name}", text, known))
+            raise UnknownNameError(_unknown(f"model, type or group of the grid {self.name}", text, known))
         return found
 
 
-def _near(kind: str, text: str, known: Mapping[str, object]) -> str:
-    """As `unknown`, without a list of a thousand names."""
+def _unknown(kind: str, text: str, known: Mapping[str, object]) -> str:
+    """Return `unknown_message`, but without a list of a thousand names."""
     if len(known) <= 20 or get_close_matches(text, known, n=1, cutoff=0.6):
         return unknown_message(kind, text, known)
     return f"unknown {kind} {text!r}; `beaufort testbed ls --grid …` lists them"
 
 
 def aggregates(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Means over settings: each corruption over its five severities, all corruptions, all attacks.
+    """Return means over settings: of each corruption over its severities, of all corruptions, of attacks.
 
     `imagenet-c.fog_on-disk` is the mean over severities 1 to 5. `avg_corruptions` is the mean of such means,
-    of greyscale and of Stylized-ImageNet, 39 in the testbed; `avg_pgd` is the mean of the attacks. A model
-    that lacks a member has no mean, and shifts of several data sets are not averaged. The images are those
-    of the smallest run that a member can hold, because an interval from the largest would be too narrow.
+    greyscale and Stylized-ImageNet, 39 in the testbed; `avg_pgd` is the mean of the attacks. Shifts of
+    different datasets are not averaged. The number of images is that of the smallest run in a member,
+    because an interval from the largest would be too narrow.
     """
-    made: dict[str, Setting] = {}
+    means_of: dict[str, Setting] = {}
     families: dict[tuple[str, str], list[Setting]] = {}
     attacks, single = [], []
     for one in settings.values():
@@ -251,26 +245,22 @@ def aggregates(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     for (corruption, storage), members in families.items():
         if len(members) > 1:
             name = re.sub(r"[.@]\d(?=_|$)", "", members[0].name)
-            made[name] = _mean(name, "corruption", members, corruption=corruption, storage=storage)
-    means = [*made.values(), *single]
+            mean = _mean(name, "corruption", members)
+            means_of[name] = replace(mean, corruption=corruption, storage=storage)
+    means = [*means_of.values(), *single]
     if families and len(means) > 1 and len({one.clean for one in means}) == 1:
-        made["avg_corruptions"] = _mean("avg_corruptions", "corruption", means)
+        means_of["avg_corruptions"] = _mean("avg_corruptions", "corruption", means)
     if len(attacks) > 1:
-        made["avg_pgd"] = _mean("avg_pgd", "adversarial", attacks)
-    return made
+        means_of["avg_pgd"] = _mean("avg_pgd", "adversarial", attacks)
+    return means_of
 
 
-def _mean(
-    name: str, group: str, members: list[Setting], *, corruption: str = "", storage: str = ""
-) -> Setting:
-    sizes = [one.reduced or one.images for one in members]
+def _mean(name: str, group: str, members: list[Setting]) -> Setting:
     return Setting(
         name,
         members[0].kind,
         group,
-        corruption,
-        storage=storage,
-        images=min((size for size in sizes if size is not None), default=None),
+        images=min((size for one in members if (size := one.reduced or one.images)), default=None),
         clean=members[0].clean,
         members=tuple(one.name for one in members),
     )

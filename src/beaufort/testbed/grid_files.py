@@ -1,9 +1,7 @@
-"""Accuracies from files: CSV files that people wrote, and the Parquet files of the package."""
+"""Files of accuracies: CSV files of users, and the Parquet files of the package."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -14,40 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort._core.validation import validate_unique
+from beaufort._core.files import read_csv
 from beaufort.testbed.grid import Setting
 
 TEXT_COLUMNS = ("model", "type", "used_for_fit")
 
 
-def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
-    """Read the rows of a CSV file that must have some columns; errors name the line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"cannot read {path} as CSV: {error}") from None
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    rows = []
-    try:
-        reader.fieldnames = head = [name.strip() for name in reader.fieldnames or ()]
-        if missing := [name for name in needed if name not in head]:
-            raise OptionError(
-                f"{path} has no column {missing[0]!r}; its columns are {', '.join(head) or 'none'}"
-            )
-        validate_unique(f"columns of {path}", head)
-        for row in reader:
-            if None in row or None in row.values():
-                raise OptionError(f"{path}, line {reader.line_num} must have {len(head)} values")
-            rows.append({name: value.strip() for name, value in row.items()})
-    except csv.Error as error:
-        raise OptionError(f"cannot read {path} as CSV: line {reader.line_num}: {error}") from None
+def read_rows(path: Path, required: Sequence[str]) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, without spaces around values; an error if it has none."""
+    rows = [{name: value.strip() for name, value in row.items()} for _, row in read_csv(path, required)]
     if not rows:
         raise OptionError(f"{path} has no rows")
     return rows
 
 
-def number(text: str, what: str) -> float:
-    """A finite number; NaN if there is none."""
+def parse_number(text: str, what: str) -> float:
+    """Return a finite number, or NaN for empty text, `nan` and `na`."""
     if not text or text.lower() in {"nan", "na"}:
         return np.nan
     try:
@@ -60,50 +40,45 @@ def number(text: str, what: str) -> float:
 
 
 def read_grid_csv(path: Path) -> dict[str, list[str] | list[float]]:
-    """The columns of a grid: texts for `model`, `type` and `used_for_fit`, numbers for all others."""
+    """Read the columns of a grid: text for `model`, `type` and `used_for_fit`, numbers for the others."""
     rows = read_rows(path, ["model"])
     if not all(row["model"] for row in rows):
         raise OptionError(f"{path} has a row without a name in the column 'model'")
     if set(rows[0]) <= set(TEXT_COLUMNS):
         raise OptionError(f"{path} has no column of accuracies, only {', '.join(rows[0])}")
-    columns: dict[str, list[str] | list[float]] = {}
-    for name in rows[0]:
-        if name in TEXT_COLUMNS:
-            columns[name] = [row[name] for row in rows]
-        else:
-            columns[name] = [number(row[name], f"{name!r} of {row['model']!r} in {path}") for row in rows]
-    return columns
+    return {
+        name: [row[name] for row in rows]
+        if name in TEXT_COLUMNS
+        else [parse_number(row[name], f"{name!r} of {row['model']!r} in {path}") for row in rows]
+        for name in rows[0]
+    }
 
 
-# The files of the package, which `tools/pack_testbed.py` makes
+# Files of the package, written by `tools/pack_testbed.py`
 
-_UNIT = 100_000
-"""Accuracies are stored as whole steps of this many to a percent."""
+_STEPS_PER_PERCENT = 100_000
 
 
-class FigureTable(NamedTuple):
-    """A file of figures."""
+class PackageTable(NamedTuple):
+    """A Parquet file of the package."""
 
     facts: dict[str, str]
-    """Source, date, license, and what to beware of."""
+    """Source, date, license and caveats."""
     columns: dict[str, list[Any]]
 
     def percent(self, name: str) -> NDArray[np.float64]:
-        """A column of accuracies in percent, NaN where there is none."""
-        steps = [np.nan if step is None else step for step in self.columns[name]]
-        return np.array(steps, np.float64) / _UNIT
+        """Return a column of accuracies in percent, NaN where missing."""
+        return np.array(self.columns[name], np.float64) / _STEPS_PER_PERCENT
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as mappings from column to value."""
-        return [
-            dict(zip(self.columns, values, strict=True))
-            for values in zip(*self.columns.values(), strict=True)
-        ]
+        """Return the rows as mappings from column to value."""
+        rows = zip(*self.columns.values(), strict=True)
+        return [dict(zip(self.columns, values, strict=True)) for values in rows]
 
 
 @cache
-def read_table(name: str) -> FigureTable:
-    """The file `data/<name>.parquet`."""
+def read_table(name: str) -> PackageTable:
+    """Read the file `data/<name>.parquet`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -112,29 +87,26 @@ def read_table(name: str) -> FigureTable:
     stored = opened.metadata.metadata or {}
     table = opened.read(use_threads=False)  # Arrow's threads may abort a process that ends at once
     facts = {key.decode(): text.decode() for key, text in stored.items()}
-    return FigureTable(facts, {column: table[column].to_pylist() for column in table.column_names})
+    return PackageTable(facts, {column: table[column].to_pylist() for column in table.column_names})
 
 
 @cache
 def known_settings(grid: str) -> Mapping[str, Setting]:
-    """The settings of `testbed`, `timm` or a leaderboard `robustbench-…`, by name."""
-    return {row["setting"]: _setting(row) for row in read_table("settings").rows() if row["grid"] == grid}
-
-
-def _setting(row: Mapping[str, str]) -> Setting:
-    def integer(text: str) -> int | None:
-        return int(text) if text else None
-
-    return Setting(
-        row["setting"],
-        row["kind"],
-        row["group"],
-        row["corruption"],
-        integer(row["severity"]),
-        row["storage"],
-        integer(row["n_images"]),
-        integer(row["n_images_reduced"]),
-        row["s1_setting"] or None,
-        row["class_subset"],
-        row["filter"],
-    )
+    """Return the settings of `testbed`, `timm` or a leaderboard `robustbench-…`, by name."""
+    return {
+        row["setting"]: Setting(
+            row["setting"],
+            row["kind"],
+            row["group"],
+            row["corruption"],
+            int(row["severity"]) if row["severity"] else None,
+            row["storage"],
+            int(row["n_images"]) if row["n_images"] else None,
+            int(row["n_images_reduced"]) if row["n_images_reduced"] else None,
+            row["s1_setting"] or None,
+            row["class_subset"],
+            row["filter"],
+        )
+        for row in read_table("settings").rows()
+        if row["grid"] == grid
+    }

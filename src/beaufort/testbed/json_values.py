@@ -1,4 +1,4 @@
-"""Answers as plain values for JSON; nothing here is NaN."""
+"""Results of the testbed as plain values for JSON, without NaN."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort.metrics.scales import get_scale
@@ -25,20 +26,15 @@ from beaufort.testbed.trend import (
     trend_notes,
 )
 
-BAND_POINTS = 200
-"""Points of a band, equally spaced on the stretched axis."""
-
 
 def grid_dict(grid: Grid) -> dict[str, Any]:
-    """What a grid holds."""
-    kinds = sorted(set(grid.types))
-    values = np.array(list(grid.values.values()))
+    """Return the contents of a grid."""
     return {
         "grid": grid.name,
         "models": len(grid.models),
         "settings": len(grid.settings),
-        "missing": int(np.isnan(values).sum()),
-        "types": {kind: grid.types.count(kind) for kind in kinds},
+        "missing": int(np.isnan(list(grid.values.values())).sum()),
+        "types": {kind: grid.types.count(kind) for kind in sorted(set(grid.types))},
         "groups": {name: int(mask.sum()) for name, mask in grid.groups.items()},
         "fitted": int(grid.fitted.sum()),
         "fit_on": grid.fit_rule,
@@ -57,10 +53,10 @@ def fits_dict(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> dict[str, Any]:
-    """The trend of one shift, which must have one; or of every natural shift, and which have none."""
+    """Return the trend of a shift, or of every natural shift with the reasons why some have none."""
     shifts = [y] if y else natural_shifts(grid)
     if not shifts:
-        raise OptionError(f"the grid {grid.name} has no natural shifts; name a shift with y (--y)")
+        raise OptionError(f"the grid {grid.name} has no natural shifts; pass a shift as y (--y)")
     fits, failed = [], {}
     for shift in shifts:
         try:
@@ -70,29 +66,37 @@ def fits_dict(
                 raise
             failed[shift] = str(error)
             continue
-        first, second = grid.clean_and_shift(shift, x)
-        fits.append(fit_dict(grid, first.name, second.name, trend, resamples=resamples, seed=seed))
+        names = [setting.name for setting in grid.clean_and_shift(shift, x)]
+        fits.append(_fit_dict(grid, names, trend, resamples, seed))
     return {"grid": grid.name, "fits": fits, "not_fitted": failed}
 
 
-def fit_dict(
-    grid: Grid, x: str, y: str, trend: Trend, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> dict[str, Any]:
-    """A trend; of one with a knee the two lines, and no slope of its own."""
-    told: dict[str, Any] = {"grid": grid.name, "x": x, "y": y, "scale": trend.scale}
+def _fit_dict(grid: Grid, names: list[str], trend: Trend, resamples: int, seed: int) -> dict[str, Any]:
+    """Return a trend; one with a knee has two lines, and no slope of its own."""
     if isinstance(trend, Knee):
-        told |= {"slope": None, "intercept": None, "r2": None, "n": trend.n, "knee": trend.pivot}
-        lines = {"left": trend.left, "right": trend.right}
-        told |= {side: _line_dict(line, resamples, seed) for side, line in lines.items()}
+        lines = {
+            "slope": None,
+            "intercept": None,
+            "r2": None,
+            "n": trend.n,
+            "knee": trend.pivot,
+            "left": _line_dict(trend.left, resamples, seed),
+            "right": _line_dict(trend.right, resamples, seed),
+        }
     else:
-        told |= {**_line_dict(trend, resamples, seed), "knee": None}
+        lines = {**_line_dict(trend, resamples, seed), "knee": None}
     points = band_points(trend)
     low, high = band(trend, points, resamples=resamples, seed=seed)
-    return told | {
+    return {
+        "grid": grid.name,
+        "x": names[0],
+        "y": names[1],
+        "scale": trend.scale,
+        **lines,
         "excluded": list(trend.excluded),
         "fit_on": grid.fit_rule,
         "notes": list(trend_notes(trend)),
-        "range": _low_high(trend.range),
+        "range": asdict(trend.range),
         "band": {
             "level": 0.95,
             "resamples": resamples,
@@ -105,8 +109,8 @@ def fit_dict(
     }
 
 
-def band_points(trend: Trend, count: int = BAND_POINTS) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Standard accuracies in percent, equally spaced on the stretched axis over what was fitted on."""
+def band_points(trend: Trend, count: int = 200) -> NDArray[np.float64]:
+    """Return standard accuracies in percent over the fitted range, equally spaced on the transformed axis."""
     scale = get_scale(trend.scale)
     low, high = scale.forward([trend.range.low, trend.range.high])
     return scale.inverse(np.linspace(low, high, count))
@@ -119,73 +123,65 @@ def _line_dict(line: Line, resamples: int, seed: int) -> dict[str, Any]:
         "intercept": line.intercept,
         "r2": line.r2,
         "n": line.n,
-        "slope_interval": _low_high(slope),
-        "intercept_interval": _low_high(intercept),
+        "slope_interval": asdict(slope),
+        "intercept_interval": asdict(intercept),
     }
 
 
-def rho_dict(grid: Grid, found: EffectiveRobustness) -> dict[str, Any]:
-    """Effective robustness: the mean first, then each model."""
+def rho_dict(grid: Grid, robustness: EffectiveRobustness) -> dict[str, Any]:
+    """Return effective robustness: the mean, then each model with 99.5 % intervals of its accuracies."""
+    trend, models = robustness.trend, robustness.models
+    x_intervals, y_intervals = (
+        accuracy_intervals(values, np.array([one.images[axis] for one in models], np.float64))
+        for axis, values in enumerate(([one.clean for one in models], [one.shifted for one in models]))
+    )
     return {
         "grid": grid.name,
-        "x": found.x,
-        "y": found.y,
-        "scale": found.trend.scale,
-        "rho": found.mean,
-        **_low_high(found.mean_interval),
-        "n": len(found.defined),
-        "level": found.level,
+        "x": robustness.x,
+        "y": robustness.y,
+        "scale": trend.scale,
+        "rho": robustness.mean,
+        **_low_high(robustness.mean_interval),
+        "n": len(robustness.defined),
+        "level": robustness.level,
         "interval_covers": COVERS,
         "fit_on": grid.fit_rule,
-        "fitted": found.trend.n,
-        "knee": found.trend.pivot if isinstance(found.trend, Knee) else None,
-        "notes": list(trend_notes(found.trend)),
-        "models": _rho_rows(found),
-        "missing": list(found.missing),
+        "fitted": trend.n,
+        "knee": trend.pivot if isinstance(trend, Knee) else None,
+        "notes": list(trend_notes(trend)),
+        "models": [
+            {
+                "model": one.model,
+                "type": one.type,
+                "x": one.clean,
+                "y": one.shifted,
+                "x_interval": _bounds(*x_bounds),
+                "y_interval": _bounds(*y_bounds),
+                "x_n": one.images[0],
+                "y_n": one.images[1],
+                "expected": one.expected,
+                "rho": one.rho,
+                **_low_high(one.interval),
+                "extrapolated": one.extrapolated,
+                **({} if one.rho is not None else {"why": "no trend at a standard accuracy of 0 or 100"}),
+            }
+            for one, x_bounds, y_bounds in zip(
+                models, zip(*x_intervals, strict=True), zip(*y_intervals, strict=True), strict=True
+            )
+        ],
+        "missing": list(robustness.missing),
     }
 
 
-def _rho_rows(found: EffectiveRobustness) -> list[dict[str, Any]]:
-    """Each model, with the exact 99.5 % intervals of its two accuracies."""
-    columns: list[Any] = []
-    for place, values in enumerate(
-        ([one.clean for one in found.models], [one.shifted for one in found.models])
-    ):
-        sizes = np.array([one.images[place] for one in found.models], np.float64)
-        columns.append(np.stack(accuracy_intervals(values, sizes), axis=1) if values else [])
-    return [
-        {
-            "model": one.model,
-            "type": one.type,
-            "x": one.clean,
-            "y": one.shifted,
-            "x_interval": _ends(x_ends),
-            "y_interval": _ends(y_ends),
-            "x_n": one.images[0],
-            "y_n": one.images[1],
-            "expected": one.expected,
-            "rho": one.rho,
-            **_low_high(one.interval),
-            "extrapolated": one.extrapolated,
-            **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no trend"}),
-        }
-        for one, x_ends, y_ends in zip(found.models, *columns, strict=True)
-    ]
-
-
-def _ends(ends: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float] | None:
-    return None if np.isnan(ends).any() else {"low": float(ends[0]), "high": float(ends[1])}
-
-
-def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
-    """Relative robustness: the mean first, then each model."""
+def tau_dict(grid: Grid, robustness: RelativeRobustness) -> dict[str, Any]:
+    """Return relative robustness: the mean, then each model."""
     return {
         "grid": grid.name,
-        "y": found.y,
-        "tau": found.mean,
-        **_low_high(found.mean_interval),
-        "n": len(found.models),
-        "level": found.level,
+        "y": robustness.y,
+        "tau": robustness.mean,
+        **_low_high(robustness.mean_interval),
+        "n": len(robustness.models),
+        "level": robustness.level,
         "models": [
             {
                 "model": one.pair.model,
@@ -197,15 +193,15 @@ def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
                 "tau": one.tau,
                 **_low_high(one.interval),
             }
-            for one in found.models
+            for one in robustness.models
         ],
-        "missing": list(found.missing),
+        "missing": list(robustness.missing),
     }
 
 
 def correlation_dict(grid: Grid, one: Correlation, *, points: bool = False) -> dict[str, Any]:
-    """A correlation, with its points if asked for."""
-    told: dict[str, Any] = {
+    """Return a correlation, optionally with its points."""
+    values: dict[str, Any] = {
         "grid": grid.name,
         "synthetic": one.synthetic,
         "natural": one.natural,
@@ -214,12 +210,16 @@ def correlation_dict(grid: Grid, one: Correlation, *, points: bool = False) -> d
         "n": one.n,
     }
     if points:
-        told["models"] = [
+        values["models"] = [
             {"model": model, "rho_synthetic": x, "rho_natural": y}
             for model, x, y in zip(one.models, one.x, one.y, strict=True)
         ]
-    return told
+    return values
 
 
 def _low_high(interval: Interval | None) -> dict[str, float | None]:
     return {"low": None, "high": None} if interval is None else asdict(interval)
+
+
+def _bounds(low: float, high: float) -> dict[str, float] | None:
+    return None if np.isnan(low) else {"low": float(low), "high": float(high)}

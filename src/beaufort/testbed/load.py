@@ -17,7 +17,6 @@ from beaufort._core.remote import is_url
 from beaufort.testbed.grid import Grid, Pair, Setting
 from beaufort.testbed.grid_files import (
     TEXT_COLUMNS,
-    FigureTable,
     known_settings,
     read_grid_csv,
     read_rows,
@@ -27,13 +26,14 @@ from beaufort.testbed.timm_tables import KINDS, TYPES, read_timm, training_data
 
 Floats = NDArray[np.float64]
 
-_LEADERBOARDS = ("cifar10", "cifar100", "imagenet")
-
 GRIDS: Mapping[str, str] = {
     "paper": "the ImageNet testbed as published: 204 models, 213 settings (August 2020)",
     "latest": "its last update: 338 models, 213 settings (September 2021)",
     "timm": "timm's result tables: 1,556 entries, each a model at one size, on five shifts and clean images",
-    **{f"robustbench-{name}": f"RobustBench's leaderboard of {name} corruptions" for name in _LEADERBOARDS},
+    **{
+        f"robustbench-{name}": f"RobustBench's leaderboard of {name} corruptions"
+        for name in ("cifar10", "cifar100", "imagenet")
+    },
 }
 """Grids that come with the package."""
 
@@ -41,14 +41,13 @@ GRIDS: Mapping[str, str] = {
 def load_grid(
     source: str | Path, *, fit_on: Sequence[str] | None = None, images: Mapping[str, int] | None = None
 ) -> Grid:
-    """A grid of accuracies.
+    """Load a grid of accuracies.
 
     Args:
         source: a name of `GRIDS`, a CSV file (a column `model` and one for each setting, in percent), a
-            folder with timm's `results-*.csv`, or a store, by its folder or URL.
-        fit_on: selections of the models that the trend is fitted on, as `Grid.select` takes them, or
-            `all`; the grid's own rule if None.
-        images: how many images the accuracies of some settings rest on, where the grid does not know it.
+            folder with timm's `results-*.csv`, or the folder or URL of a result store.
+        fit_on: models that the trend is fitted on, as for `Grid.select`, or `all`; the grid's own by default.
+        images: numbers of images of settings for which the grid does not know them.
     """
     grid = _load(source)
     if images:
@@ -59,14 +58,14 @@ def load_grid(
         grid = replace(grid, settings={**grid.settings, **sized})
     if fit_on is None:
         return grid
-    everyone = list(fit_on) == ["all"]
-    mask = np.ones(len(grid.models), bool) if everyone else grid.select(fit_on)
-    return replace(grid, fitted=mask, fit_rule="all models" if everyone else ", ".join(fit_on))
+    if list(fit_on) == ["all"]:
+        return replace(grid, fitted=np.ones(len(grid.models), bool), fit_rule="all models")
+    return replace(grid, fitted=grid.select(fit_on), fit_rule=", ".join(fit_on))
 
 
 def _load(source: str | Path) -> Grid:
     if str(source) in GRIDS:
-        return _packed(str(source))
+        return _package_grid(str(source))
     path = Path(source)
     if path.suffix.lower() == ".csv":
         if not path.is_file():
@@ -76,7 +75,7 @@ def _load(source: str | Path) -> Grid:
         models, columns = read_timm(path)
         return _timm(models, columns, {"source": str(path)})
     if path.is_dir() or is_url(str(source)):
-        from beaufort.testbed.stored_grid import grid_of_store
+        from beaufort.testbed.stored_accuracies import grid_of_store
 
         return grid_of_store(source)
     known = unknown_message("grid", str(source), GRIDS)
@@ -84,22 +83,20 @@ def _load(source: str | Path) -> Grid:
 
 
 @cache
-def _packed(name: str) -> Grid:
-    if name == "timm":
-        table = read_table("grid-timm")
-        columns = {setting: table.percent(setting) for setting in known_settings("timm")}
-        return _timm(table.columns["model"], columns, table.facts)
+def _package_grid(name: str) -> Grid:
     if name.startswith("robustbench-"):
-        return _leaderboard(name, read_table("grid-robustbench"))
+        return _leaderboard(name)
     table = read_table(f"grid-{name}")
-    columns = {setting: table.percent(setting) for setting in table.columns if setting != "model"}
-    return _testbed(name, table.columns["model"], columns, table.facts)
+    names = known_settings("timm") if name == "timm" else [one for one in table.columns if one != "model"]
+    columns = {setting: table.percent(setting) for setting in names}
+    make = _timm if name == "timm" else _testbed
+    return make(table.columns["model"], columns, table.facts, name)
 
 
 def _testbed(
-    name: str, models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[str, str]
+    models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[str, str], name: str
 ) -> Grid:
-    """A grid of the testbed's models: their types, groups and bases are known."""
+    """Return a grid of the testbed's models, with their types, groups and base models."""
     known = {row["model"]: row for row in read_table("models").rows()}
     rows = [known.get(model, {}) for model in models]
     column = "type_paper" if name == "paper" else "type_latest"
@@ -111,59 +108,57 @@ def _testbed(
     groups["resnet50-lp"] = np.array([row.get("resnet50_family_group") == "LP_ADV" for row in rows])
     groups["not-standard"] = np.array([row.get(column) != "STANDARD" for row in rows])
     present = set(models)
-    pairs = tuple(
-        Pair(row["model"], row["base_model"], row["intervention"], row["provenance"])
-        for row in read_table("pairs").rows()
-        if row["model"] in present and row["base_model"] in present
-    )
+    known_columns = {**known_settings("timm"), **known_settings("testbed")}
     return Grid(
         name,
         tuple(models),
         dict(columns),
-        _described(columns),
+        {name: known_columns.get(name, Setting(name)) for name in columns},
         tuple(row.get(column) or row.get("type_latest") or "UNKNOWN" for row in rows),
         np.array([row.get("used_for_fit") == "1" for row in rows]),
         "the testbed's 78 standard models",
         groups,
-        pairs,
+        tuple(
+            Pair(row["model"], row["base_model"], row["intervention"], row["provenance"])
+            for row in read_table("pairs").rows()
+            if row["model"] in present and row["base_model"] in present
+        ),
         facts,
     )
 
 
-def _described(columns: Mapping[str, Floats]) -> dict[str, Setting]:
-    known = {**known_settings("timm"), **known_settings("testbed")}
-    return {name: known.get(name, Setting(name)) for name in columns}
-
-
 def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Grid:
-    """A grid from the columns of a CSV file: `model`, the settings, and, if there, `type` and `used_for_fit`.
+    """Return a grid from the columns of a CSV file: `model`, settings, and optionally `type`, `used_for_fit`.
 
-    The testbed's models and settings are known by their names. The trend is fitted on the rows with
-    `used_for_fit` 1; without that column on the testbed's standard models, if there are some; else on all.
+    Models and settings of the testbed are known by their names. The trend is fitted on the rows with
+    `used_for_fit` 1; without that column on models of type STANDARD, or the testbed's standard models; else
+    on all.
     """
-    words = {key: list(map(str, column)) for key, column in sheet.items() if key in TEXT_COLUMNS}
-    models = words["model"]
-    columns = {key: np.asarray(column, np.float64) for key, column in sheet.items() if key not in words}
-    grid = _testbed(name, models, columns, {"source": "a CSV file"})
-    types = tuple(words.get("type", grid.types))
+    texts = {key: list(map(str, column)) for key, column in sheet.items() if key in TEXT_COLUMNS}
+    models = texts["model"]
+    columns = {key: np.asarray(column, np.float64) for key, column in sheet.items() if key not in texts}
+    facts = {"source": "a CSV file"}
+    if 0 < np.nanmax(np.concatenate([np.zeros(1), *columns.values()])) <= 1:  # zeros alone say nothing
+        facts["caveat"] = "every accuracy is at most 1; accuracies are read as percentages, not as fractions"
+    grid = _testbed(models, columns, facts, name)
+    types = tuple(texts.get("type", grid.types))
     groups = {key: mask for key, mask in grid.groups.items() if mask.any()}
     groups["not-standard"] = np.array([kind != "STANDARD" for kind in types])
     fitted, rule = grid.fitted, grid.fit_rule
-    if "used_for_fit" in words:
-        fitted, rule = _marked(models, words["used_for_fit"]), "models whose used_for_fit is 1"
-    elif "type" in words and "STANDARD" in types:
+    if "used_for_fit" in texts:
+        fitted, rule = _flags(models, texts["used_for_fit"]), "models whose used_for_fit is 1"
+    elif "type" in texts and "STANDARD" in types:
         fitted, rule = ~groups["not-standard"], "models whose type is STANDARD"
     elif not fitted.any():
         fitted = np.ones(len(models), bool)
         rule = "all models, because the file does not say which are standard"
     elif (count := int(fitted.sum())) != 78:
         rule = f"the {count} of the testbed's 78 standard models that the file has"
-    facts = {**grid.facts, **_suspected(columns)}
-    return replace(grid, types=types, groups=groups, fitted=fitted, fit_rule=rule, facts=facts)
+    return replace(grid, types=types, groups=groups, fitted=fitted, fit_rule=rule)
 
 
-def _marked(models: Sequence[str], texts: Sequence[str]) -> NDArray[np.bool_]:
-    """The rows with a 1; a spreadsheet may write it as 1.0, and nothing is 0."""
+def _flags(models: Sequence[str], texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Return where the text is 1; spreadsheets may write 1.0, and nothing for 0."""
     known = {"1": True, "1.0": True, "0": False, "0.0": False, "": False}
     for model, text in zip(models, texts, strict=True):
         if text not in known:
@@ -171,19 +166,13 @@ def _marked(models: Sequence[str], texts: Sequence[str]) -> NDArray[np.bool_]:
     return np.array([known[text] for text in texts])
 
 
-def _suspected(columns: Mapping[str, Floats]) -> dict[str, str]:
-    """A caveat if all numbers may be shares; zeros alone say nothing."""
-    values = np.concatenate([np.zeros(1), *columns.values()])
-    if not 0 < np.nanmax(values) <= 1:
-        return {}
-    return {"caveat": "every accuracy is at most 1; they are read as percentages, not as shares"}
+def _timm(
+    models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[str, str], name: str = "timm"
+) -> Grid:
+    """Return timm's entries; the trend is fitted on models that saw only ImageNet-1k and had no teacher.
 
-
-def _timm(models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[str, str]) -> Grid:
-    """timm's entries; the trend is fitted on models that saw nothing but ImageNet-1k and had no teacher.
-
-    A model at several input sizes is fitted on once, at the size with the highest accuracy, because its
-    entries are not independent.
+    Of a model at several input sizes, only the most accurate entry is fitted, because they are not
+    independent.
     """
     kinds = [training_data(model) for model in models]
     best: dict[str, int] = {}
@@ -194,10 +183,10 @@ def _timm(models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[s
     groups = {kind: np.array([one == kind for one in kinds]) for kind in KINDS}
     groups["not-standard"] = np.array([kind != "STANDARD" for kind in types])
     return Grid(
-        "timm",
+        name,
         tuple(models),
         dict(columns),
-        {name: setting for name, setting in known_settings("timm").items() if name in columns},
+        {setting: one for setting, one in known_settings("timm").items() if setting in columns},
         types,
         once & groups["imagenet-1k"],
         "models trained on ImageNet-1k alone, without a teacher, each at its most accurate size",
@@ -207,15 +196,15 @@ def _timm(models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[s
     )
 
 
-def _leaderboard(name: str, table: FigureTable) -> Grid:
+def _leaderboard(name: str) -> Grid:
+    table = read_table("grid-robustbench")
     dataset = name.removeprefix("robustbench-")
-    rows = np.array([one == dataset for one in table.columns["dataset"]])
-    models = [model for model, inside in zip(table.columns["model"], rows, strict=True) if inside]
-    more = [bool(one) for one, inside in zip(table.columns["more_data"], rows, strict=True) if inside]
+    rows = np.flatnonzero([one == dataset for one in table.columns["dataset"]])
+    models, more_data = ([table.columns[key][row] for row in rows] for key in ("model", "more_data"))
     settings = known_settings(name)
     types = tuple(
-        "MORE_DATA" if extra else "STANDARD" if model.startswith(("Standard", "AlexNet")) else "ROBUST_INTV"
-        for model, extra in zip(models, more, strict=True)
+        "MORE_DATA" if more else "STANDARD" if model.startswith(("Standard", "AlexNet")) else "ROBUST_INTV"
+        for model, more in zip(models, more_data, strict=True)
     )
     facts = dict(table.facts)
     if dataset != "imagenet":
@@ -235,14 +224,14 @@ def _leaderboard(name: str, table: FigureTable) -> Grid:
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
-    """Models and their bases from a CSV file with `model` and `base_model`; each pair once."""
+    """Read models and their base models from a CSV file with `model` and `base_model`."""
     rows = read_rows(path, ["model", "base_model"])
     counts = Counter((row["model"], row["base_model"]) for row in rows)
     for (model, base), count in counts.items():
         if model == base:
             raise OptionError(f"{path}: {model!r} is its own base model")
         if count > 1:
-            raise OptionError(f"{path} has {model!r} with {base!r} {count} times")
+            raise OptionError(f"{path} lists {model!r} with {base!r} {count} times")
     return tuple(
         Pair(row["model"], row["base_model"], row.get("intervention", ""), row.get("provenance", str(path)))
         for row in rows

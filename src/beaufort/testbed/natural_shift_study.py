@@ -1,11 +1,13 @@
-"""The study of natural shifts: the paper's figures and numbers again, and what changed since."""
+"""The study of natural shifts: the paper's figures and numbers rebuilt, and what changed since 2020."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +16,22 @@ from beaufort._core.text import csv_text
 from beaufort.report.axes import Axes, point_range
 from beaufort.report.drawing import Drawing, diverging
 from beaufort.testbed.correlation import correlate, correlation_table, natural_shifts
-from beaufort.testbed.figures import correlation_panel, legend, looks, scatter_panel, title, write_drawing
+from beaufort.testbed.figures import (
+    correlation_panel,
+    draw_models,
+    legend,
+    scatter_panel,
+    title,
+    write_drawing,
+)
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.robustness import effective_robustness, relative_robustness
-from beaufort.testbed.since_2020 import Since, since_2020
-from beaufort.testbed.trend import fit_shift
+from beaufort.testbed.robustness import Effective, effective_robustness, measure, relative_robustness
+from beaufort.testbed.timm_tables import KINDS, training_data
+from beaufort.testbed.trend import Trend, fit_shift
+
+SINCE_SHIFTS = ("imagenetv2-matched-frequency", "imagenet-sketch", "imagenet-r", "imagenet-a")
+"""Shifts of both the paper's and timm's grid."""
 
 HIDDEN = {
     "imagenetv2": 55,
@@ -30,17 +42,17 @@ HIDDEN = {
     "ytbb-robust-pm10": 45,
     "imagenet-a": 75,
 }
-"""The paper's figures do not draw models below these standard accuracies; its numbers count them."""
+"""The paper's figures do not draw models below these standard accuracies; its numbers include them."""
 
 _W, _H = 360, 300
 _LEFT, _TOP, _GAP_X, _GAP_Y = 62, 34, 88, 82
 
 
 def write_study(folder: Path | str) -> Iterator[Path]:
-    """Write all figures and tables; yields each path when it is there."""
+    """Write all figures and tables; yield the path of each when it is written."""
     target = Path(folder)
     paper, timm = load_grid("paper"), load_grid("timm")
-    since = since_2020(paper=paper, timm=timm)
+    since = since_2020(paper, timm)
     figures = {
         "figure-1-definition.svg": _definition(paper),
         "figure-2-dataset-shifts.svg": _panels(
@@ -55,9 +67,88 @@ def write_study(folder: Path | str) -> Iterator[Path]:
     }
     for name, drawing in figures.items():
         yield write_drawing(drawing, target / name)
-    for name, text in {"README.md": study_text(paper, since), "since-2020.csv": since_csv(since)}.items():
+    template = (files("beaufort.testbed") / "data" / "study.md").read_text(encoding="utf-8")
+    page = Template(template).substitute(paper=_paper_table(paper), since=_since_table(since))
+    for name, text in {"README.md": page, "since-2020.csv": since_csv(since)}.items():
         write_output(target / name, text.encode())
         yield target / name
+
+
+# timm's models against the paper's trend
+
+
+class KindRow(NamedTuple):
+    """timm's entries with one kind of training data on one shift."""
+
+    kind: str
+    n: int
+    above: int
+    """Number of entries whose interval of ρ is above 0."""
+    below: int
+    extrapolated: int
+    """Number of entries outside the accuracies that the trend was fitted on."""
+    median: float
+    """Median ρ, in points."""
+    median_today: float
+    """Median ρ against the trend of timm's own standard models."""
+    best: Effective
+
+
+@dataclass(frozen=True)
+class Since:
+    """timm's entries on one shift."""
+
+    shift: str
+    trend: Trend
+    today: Trend
+    """Trend of timm's own standard models."""
+    entries: tuple[Effective, ...]
+
+    def by_kind(self) -> list[KindRow]:
+        """Return a row for each kind of training data."""
+        rows = []
+        for kind in reversed(list(KINDS)):
+            entries = [one for one in self.entries if one.type == kind and one.rho is not None]
+            if not entries:
+                continue
+            intervals = [one.interval for one in entries if one.interval is not None]
+            clean, shifted = np.array([(one.clean, one.shifted) for one in entries]).T
+            rows.append(
+                KindRow(
+                    kind,
+                    len(entries),
+                    sum(one.low > 0 for one in intervals),
+                    sum(one.high < 0 for one in intervals),
+                    sum(one.extrapolated for one in entries),
+                    float(np.median([one.rho for one in entries if one.rho is not None])),
+                    float(np.median(shifted - self.today.predict(clean))),
+                    max(entries, key=lambda one: -np.inf if one.rho is None else one.rho),
+                )
+            )
+        return rows
+
+
+def since_2020(paper: Grid, timm: Grid) -> list[Since]:
+    """Compare timm's entries with the trends of the paper's 78 standard models.
+
+    The type of an entry is its kind of training data.
+    """
+    found = []
+    for shift in SINCE_SHIFTS:
+        trend, clean = fit_shift(paper, shift), timm.clean_of(shift).name
+        x, y = timm.column(clean), timm.column(shift)
+        rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+        entries = measure(
+            trend,
+            [(timm.models[row], training_data(timm.models[row])) for row in rows],
+            (x[rows], timm.images(clean)[rows]),
+            (y[rows], timm.images(shift)[rows]),
+        )
+        found.append(Since(shift, trend, fit_shift(timm, shift), entries))
+    return found
+
+
+# Figures
 
 
 def _box(place: int, columns: int = 2) -> tuple[float, float, float, float]:
@@ -85,7 +176,7 @@ def _panels(grid: Grid, shifts: list[str]) -> Drawing:
 
 
 def _definition(grid: Grid) -> Drawing:
-    """ρ and τ of one model: a ResNet-50 that saw more data, and the one it was made from."""
+    """Show ρ and τ of one model: a ResNet-50 trained with more data, and its base model."""
     model, base, shift = "resnet50_swsl", "resnet50", "imagenetv2"
     drawing = _sheet(1)
     axes = scatter_panel(
@@ -102,7 +193,7 @@ def _definition(grid: Grid) -> Drawing:
     assert one.expected is not None
     assert pair.pair.base == base
     x = float(axes.x(one.clean))
-    base_x = float(axes.x(grid.column("val")[grid.place_of[base]]))
+    base_x = float(axes.x(grid.column("val")[grid.row_of[base]]))
     top, line, low = (float(axes.y(value)) for value in (one.shifted, one.expected, pair.base_shifted))
     drawing.lines([[(x, top), (x, line)]], "#111", width=2.2)
     drawing.text((x - 6, (top + line) / 2 - 2), f"ρ = {one.rho:+.1f}", anchor="end", bold=True)
@@ -121,33 +212,29 @@ def _synthetic(grid: Grid) -> Drawing:
     for place, (synthetic, heading) in enumerate(
         (("avg_corruptions", "Corruptions"), ("avg_pgd", "PGD attacks"))
     ):
-        found = correlate(grid, synthetic, "imagenetv2", select=["v1"])
-        correlation_panel(drawing, _box(place), grid, found, heading=heading)
+        correlation = correlate(grid, synthetic, "imagenetv2", select=["v1"])
+        correlation_panel(drawing, _box(place), grid, correlation, heading=heading)
     _key(drawing, grid, lines=False)
     return drawing
 
 
 def _interventions(grid: Grid) -> Drawing:
-    """Is an intervention useful? Only in the upper right quarter: ρ > 0 and τ > 0."""
+    """Draw τ against ρ; useful interventions are in the upper right quarter."""
     drawing = _sheet(4)
     for place, shift in enumerate(("imagenetv2", "objectnet", "vid-robust-pm10", "ytbb-robust-pm10")):
         rho = {one.model: one.rho for one in effective_robustness(grid, shift).models}
-        found = [
-            one for one in relative_robustness(grid, shift).models if rho.get(one.pair.model) is not None
-        ]
-        x = np.array([rho[one.pair.model] for one in found], np.float64)
-        y = np.array([one.tau for one in found])
+        pairs = relative_robustness(grid, shift).models
+        tau = [(one.pair.model, one.tau) for one in pairs if rho.get(one.pair.model) is not None]
+        models = [model for model, _ in tau]
+        x, y = np.array([rho[model] for model in models], np.float64), np.array([value for _, value in tau])
         axes = Axes(*_box(place), point_range(x), point_range(y), "linear")
         useful = int(((x > 0) & (y > 0)).sum())
-        heading = f"{title(grid.setting(shift).name)}: {useful} of {len(found)} useful"
+        heading = f"{title(grid.setting(shift).name)}: {useful} of {len(tau)} useful"
         axes.frame(drawing, "effective robustness ρ", "relative robustness τ", heading, unit="points")
         drawing.lines(
             [axes.clipped([0, 0], axes.y_range), axes.clipped(axes.x_range, [0, 0])], "#555", dash=(4, 3)
         )
-        rows = np.array([grid.place_of[one.pair.model] for one in found])
-        for look in looks(grid):
-            chosen = look.models[rows]
-            drawing.dots(axes.points(x[chosen], y[chosen]), look.color)
+        draw_models(drawing, axes, grid, models, x, y)
     _key(drawing, grid, lines=False)
     return drawing
 
@@ -170,15 +257,15 @@ def _since(timm: Grid, since: list[Since]) -> Drawing:
 
 
 def _heat_map(grid: Grid) -> Drawing:
-    """Pearson's correlation of every synthetic with every natural shift; blue is negative, red positive."""
+    """Draw the correlation of every synthetic with every natural shift; blue is negative, red positive."""
     naturals = natural_shifts(grid)
-    found = correlation_table(grid)
-    names = list(dict.fromkeys(one.synthetic for one in found))
+    correlations = correlation_table(grid)
+    names = list(dict.fromkeys(one.synthetic for one in correlations))
     left, top, wide, high = 210, 150, 56, 17
     drawing = Drawing(left + wide * len(naturals) + 20, top + high * len(names) + 20)
     for column, name in enumerate(naturals):
         drawing.text((left + wide * (column + 0.5) + 4, top - 8), title(name), size=10, upward=True)
-    for place, one in enumerate(found):
+    for place, one in enumerate(correlations):
         row, column = divmod(place, len(naturals))
         at = left + wide * column, top + high * row
         if column == 0:
@@ -194,8 +281,8 @@ def _heat_map(grid: Grid) -> Drawing:
 # Tables
 
 
-def paper_table(grid: Grid) -> str:
-    """The trends and the headline numbers of the paper."""
+def _paper_table(grid: Grid) -> str:
+    """Return the trends and the headline numbers of the paper."""
     lines = [
         "| shift | standard accuracy | slope | intercept | r² | models |",
         "|---|---|---:|---:|---:|---:|",
@@ -208,13 +295,13 @@ def paper_table(grid: Grid) -> str:
                 f"| {name} | {title(grid.clean_of(shift).name)} | {side.slope:.3f} "
                 f"| {side.intercept:.3f} | {side.r2:.2f} | {side.n} |"
             )
-    lines += ["", "| what | models | value |", "|---|---|---:|"]
+    lines += ["", "| quantity | models | value |", "|---|---|---:|"]
     lines += [f"| {what} | {models} | {value} |" for what, models, value in _headlines(grid)]
     return "\n".join(lines) + "\n"
 
 
 def _headlines(grid: Grid) -> Iterator[tuple[str, str, str]]:
-    asked = (
+    selections = (
         ("imagenetv2", "resnet152-imagenet11k"),
         ("imagenetv2", "instagram-*"),
         ("imagenetv2", "efficientnet-l2-noisystudent"),
@@ -226,9 +313,9 @@ def _headlines(grid: Grid) -> Iterator[tuple[str, str, str]]:
         ("imagenet-r", "efficientnet-b8-advprop-autoaug"),
         ("imagenet-r", "facebook_adv_trained_resnet152_denoise"),
     )
-    for shift, models in asked:
-        found = effective_robustness(grid, shift, select=[models])
-        yield f"ρ, {title(found.y)}", f"`{models}` ({len(found.defined)})", f"{found.mean:+.2f}"
+    for shift, models in selections:
+        rho = effective_robustness(grid, shift, select=[models])
+        yield f"ρ, {title(rho.y)}", f"`{models}` ({len(rho.defined)})", f"{rho.mean:+.2f}"
     for shift in ("vid-robust-pm10", "ytbb-robust-pm10"):
         tau = relative_robustness(grid, shift, select=["resnet50-lp"])
         yield f"τ, {title(tau.y)}", f"`resnet50-lp` ({len(tau.models)})", f"{tau.mean:+.2f}"
@@ -241,15 +328,15 @@ def _headlines(grid: Grid) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def since_table(since: list[Since]) -> str:
-    """Which kinds of models now lie above the trend of 2020, and by how much."""
+def _since_table(since: list[Since]) -> str:
+    """Return how many models of each kind lie above the trend of 2020, and by how much."""
     lines = []
     for one in since:
         lines += [
             f"### {title(one.shift)}",
             "",
             "| training data | entries | above | below | extrapolated | median ρ | against today's trend "
-            "| highest ρ | its entry |",
+            "| highest ρ | entry |",
             "|---|---:|---:|---:|---:|---:|---:|---:|---|",
         ]
         for row in one.by_kind():
@@ -264,28 +351,22 @@ def since_table(since: list[Since]) -> str:
 
 
 def _points(value: float) -> str:
-    """Points with a sign, of which 0 has none."""
+    """Format points with a sign, and 0 without."""
     text = f"{value:+.1f}"
     return "0.0" if text in {"-0.0", "+0.0"} else text.replace("-", "−")
 
 
-def study_text(grid: Grid, since: list[Since]) -> str:
-    """The page of the study: what was found, with its tables."""
-    template = (files("beaufort.testbed") / "data" / "study.md").read_text(encoding="utf-8")
-    return Template(template).substitute(paper=paper_table(grid), since=since_table(since))
-
-
 def since_csv(since: list[Since]) -> str:
-    """Every entry with its ρ and interval on every shift."""
-    found: dict[str, dict[str, str]] = {}
+    """Return a CSV table of every entry with its ρ and interval on every shift."""
+    rows: dict[str, dict[str, str]] = {}
     for one in since:
         for entry in one.entries:
-            row = found.setdefault(entry.model, {"training_data": entry.type})
+            row = rows.setdefault(entry.model, {"training_data": entry.type})
             row[f"{one.shift} rho"] = "" if entry.rho is None else f"{entry.rho:.2f}"
             row[f"{one.shift} low"] = f"{entry.interval.low:.2f}" if entry.interval else ""
             row[f"{one.shift} high"] = f"{entry.interval.high:.2f}" if entry.interval else ""
             row[f"{one.shift} extrapolated"] = str(int(entry.extrapolated))
     numbers = [f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated")]
     names = ["training_data", *numbers]
-    lines = [(model, *(row.get(name, "") for name in names)) for model, row in found.items()]
+    lines = [(model, *(row.get(name, "") for name in names)) for model, row in rows.items()]
     return csv_text(["model", *names], lines)

@@ -1,4 +1,4 @@
-"""Where a model of your own stands among the models of a grid: `place`."""
+"""The place of a model among the models of a grid."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats import holm
 from beaufort.testbed.grid import Grid, Setting
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.own_scores import Score, read_scores, scores_of_store
+from beaufort.testbed.own_scores import Score, read_scores
 from beaufort.testbed.robustness import COVERS, Effective, measure
 from beaufort.testbed.trend import RESAMPLES, SEED, Trend, few_models, fit_shift
 
 Floats = NDArray[np.float64]
 
 NEAR_POINTS = 1.0
-"""Models within so many points of clean accuracy are similar."""
-NEAR_FEWEST = 20
-"""If fewer than so many are, these nearest are taken instead."""
+"""Models whose clean accuracies differ by at most so many points are similar."""
+MIN_NEAR = 20
+"""If fewer models are similar, the nearest ones are used instead."""
 NEIGHBORS = 5
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A model of the grid that is close by."""
+    """A model of the grid with similar accuracies."""
 
     model: str
     type: str
@@ -45,29 +45,29 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a model stands on one shift."""
+    """The place of a model on one shift."""
 
     x: str
     y: str
     robustness: Effective
     p: float | None
-    """Of ρ = 0, from the interval as if it were a normal one."""
+    """p-value of ρ = 0, from the interval as if it were normal."""
     p_holm: float | None
-    """Corrected for the number of shifts."""
+    """p-value corrected for the number of shifts."""
     percentile: float | None
-    """Percent of the similar models whose ρ is lower; ties count half. None if there is no ρ."""
+    """Percentage of similar models with lower ρ, counting half of the ties; None if ρ is undefined."""
     similar: int
-    """Models of similar clean accuracy."""
+    """Number of models with similar clean accuracy."""
     similar_range: tuple[float, float]
-    """Their clean accuracies."""
+    """Lowest and highest of their clean accuracies."""
     neighbors: tuple[Neighbor, ...]
-    """The nearest on the stretched axes."""
+    """Nearest models on the transformed axes."""
     scatter: float
     """Root mean square of ρ over the models that the trend was fitted on, in points."""
 
     @property
     def verdict(self) -> str:
-        """`above`, `below` or `not told apart from` the trend, at 5 % over all shifts together."""
+        """`above` or `below` the trend, or `not told apart from` it, at 5 % over all shifts together."""
         rho = self.robustness.rho
         if rho is None or self.p_holm is None:
             return "unknown"
@@ -76,21 +76,20 @@ class Standing:
         return "above" if rho > 0 else "below"
 
     def __str__(self) -> str:
-        own = self.robustness
-        low, high = self.similar_range
-        rho = "rho is not defined at this standard accuracy"
+        own, (low, high) = self.robustness, self.similar_range
+        rho = "rho is undefined at this standard accuracy"
         if own.rho is not None:
             ends = f" [{own.interval.low:+z.2f}, {own.interval.high:+z.2f}]" if own.interval else ""
             rho = f"rho {own.rho:+z.2f}{ends} points"
             if self.p_holm is None:
-                rho += "; whether that is more than chance is not known without n"
+                rho += "; not tested, because n is unknown"
             else:
                 p = f"p = {self.p_holm:.2g}" if self.p_holm > 1e-16 else "p < 1e-16"
                 rho += f": {self.verdict} the trend ({p}, Holm)"
-        beyond = "; outside of the accuracies that were fitted on" if own.extrapolated else ""
-        scatter = f"the models fitted on scatter by {self.scatter:.2f} points"
+        beyond = "; extrapolated beyond the accuracies of the fitted models" if own.extrapolated else ""
+        scatter = f"the fitted models scatter around the trend by {self.scatter:.2f} points"
         if self.percentile is not None:
-            similar = f"{self.similar} models with {low:.2f} to {high:.2f} % there"
+            similar = f"{self.similar} models with a standard accuracy of {low:.2f} to {high:.2f} %"
             scatter = f"above {_percent(self.percentile)} % of the {similar}; {scatter}"
         names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+z.2f})" for n in self.neighbors)
         lines = (
@@ -102,7 +101,7 @@ class Standing:
         return "\n".join(map(printable, lines))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         own, (low, high) = self.robustness, self.similar_range
         return {
             "x": self.x,
@@ -126,14 +125,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model stands on every shift that its scores cover; `print` shows it as text."""
+    """The place of a model on every shift that its scores cover; `print` shows it as text."""
 
     grid: str
     fit_rule: str
-    """Which models of the grid the trends are fitted on."""
+    """Models of the grid that the trends are fitted on."""
     standings: tuple[Standing, ...]
     skipped: tuple[tuple[str, str], ...]
-    """Scores that could not be placed, and why."""
+    """Scores that could not be placed, with the reason."""
     warnings: tuple[str, ...]
     level: float
 
@@ -147,7 +146,7 @@ class Placement:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "grid": self.grid,
             "level": self.level,
@@ -174,33 +173,28 @@ def place(
 
     Args:
         scores: accuracies in percent by setting, as scores, a mapping or a CSV file; or a result store.
-        grid: the reference models, as `load_grid` takes them.
-        model: which model of a store.
-        x: the setting of the standard accuracy, for all shifts; each one's own if None.
-        scale: axes of the fit: logit, probit or linear.
+        grid: the reference models, as for `load_grid`.
+        model: model of the store.
+        x: setting of the standard accuracy for all shifts; each one's own by default.
+        scale: as for `fit_shift`.
         level: confidence level of the intervals.
-        resamples: resamples of the bootstrap of the trend.
+        resamples: bootstrap resamples of the trend.
         seed: seed of the bootstrap.
 
-    >>> found = place({"val": 80.1, "imagenetv2": 72.0})
-    >>> found.standings[0].verdict
+    >>> placement = place({"val": 80.1, "imagenetv2": 72.0})
+    >>> placement.standings[0].verdict
     'above'
     """
     grid = grid if isinstance(grid, Grid) else load_grid(grid)
-    if isinstance(scores, Mapping):
-        scores = [Score(name, accuracy) for name, accuracy in scores.items()]
-    elif isinstance(scores, str | Path):
-        is_file = Path(scores).suffix.lower() == ".csv" or Path(scores).is_file()
-        scores = read_scores(scores) if is_file else scores_of_store(scores, model, grid)
-    own, skipped, warnings = _matched(grid, scores)
+    own, skipped, warnings = _matched(grid, _scores(scores, model, grid))
     given = None if x is None else grid.setting(x).name
     standings = []
     for name, (setting, score) in own.items():
-        usual = setting.clean if given is None or setting.kind == "standard" else given
-        if usual is None or name == usual:
+        clean = setting.clean if given is None or setting.kind == "standard" else given
+        if clean is None or name == clean:
             continue
-        if usual not in own:
-            skipped.append((name, f"its standard accuracy {usual} is not among the scores"))
+        if clean not in own:
+            skipped.append((name, f"its standard accuracy {clean} is not among the scores"))
             continue
         try:
             trend = fit_shift(grid, name, x=given, scale=scale)
@@ -208,28 +202,42 @@ def place(
             skipped.append((name, str(error)))
             continue
         warnings.extend(f"{name}: {note}" for note in few_models(trend))
-        standings.append(_standing(grid, own[usual], (setting, score), trend, level, resamples, seed))
+        standings.append(_standing(grid, own[clean], (setting, score), trend, level, resamples, seed))
     if not standings and not skipped:
-        more = "; x names the standard accuracy" if given is None and len(own) > 1 else ""
+        more = "; pass the setting of the standard accuracy as x" if given is None and len(own) > 1 else ""
         raise OptionError(
             f"scores must have a shift of the grid {grid.name} and its standard accuracy, got "
             f"{', '.join(own) or 'none of its settings'}{more}"
         )
-    places = iter(holm([one.p for one in standings if one.p is not None]))
-    standings = [one if one.p is None else replace(one, p_holm=float(next(places))) for one in standings]
+    corrected = iter(holm([one.p for one in standings if one.p is not None]))
+    standings = [one if one.p is None else replace(one, p_holm=float(next(corrected))) for one in standings]
     return Placement(grid.name, grid.fit_rule, tuple(standings), tuple(skipped), tuple(warnings), level)
 
 
+def _scores(
+    scores: Sequence[Score] | Mapping[str, float] | str | Path, model: str | None, grid: Grid
+) -> Sequence[Score]:
+    if isinstance(scores, Mapping):
+        return [Score(name, accuracy) for name, accuracy in scores.items()]
+    if not isinstance(scores, str | Path):
+        return scores
+    if Path(scores).suffix.lower() == ".csv" or Path(scores).is_file():
+        return read_scores(scores)
+    from beaufort.testbed.stored_accuracies import scores_of_store
+
+    return scores_of_store(scores, model, grid)
+
+
 Scored = tuple[Setting, Score]
-Own = dict[str, Scored]
 
 
-def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, str]], list[str]]:
-    """Scores by the grid's settings, means of settings included; what is not in the grid; warnings."""
-    own: Own = {}
+def _matched(
+    grid: Grid, scores: Sequence[Score]
+) -> tuple[dict[str, Scored], list[tuple[str, str]], list[str]]:
+    """Return scores by setting of the grid, with means over them; scores not in the grid; and warnings."""
+    own: dict[str, Scored] = {}
     skipped = []
-    told: dict[str, list[str]] = {}
-    """Settings by what is different about their scores."""
+    settings_by_difference: dict[str, list[str]] = {}
     for score in scores:
         try:
             setting = grid.setting(score.setting)
@@ -240,42 +248,42 @@ def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, 
             raise OptionError(f"settings must be distinct, got {setting.name!r} twice")
         own[setting.name] = (setting, score)
         for difference in _differences(setting, score):
-            told.setdefault(difference, []).append(setting.name)
+            settings_by_difference.setdefault(difference, []).append(setting.name)
     for name, setting in grid.aggregates.items():
         if name not in own and all(member in own for member in setting.members):
             members = [own[member][1] for member in setting.members]
             sizes = [one.images for one in members if one.images is not None]
             mean = float(np.mean([one.accuracy for one in members]))
             own[name] = (setting, Score(name, mean, min(sizes, default=None)))
-    warnings = [f"{_some(names)}: {difference}" for difference, names in told.items()]
+    warnings = []
+    for difference, names in settings_by_difference.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        warnings.append(f"{names[0]}{more}: {difference}")
     if own and all(score.accuracy <= 1 for _, score in own.values()):
-        warnings.append("every accuracy is at most 1; they are read as percentages, not as shares")
+        warnings.append("every accuracy is at most 1; accuracies are read as percentages, not as fractions")
     if caveat := grid.facts.get("caveat"):
         warnings.append(f"the grid {grid.name}: {caveat}")
     return own, skipped, warnings
 
 
-def _some(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
 def _differences(setting: Setting, score: Score) -> list[str]:
     found = list(score.differences)
-    words = {"subset": f"among the classes of {setting.classes} alone", "all": "among all classes"}
+    among = {"subset": f"the classes of {setting.classes}", "all": "all classes"}[setting.convention]
     if score.convention is None and setting.classes:
-        found.append(f"the reference answers {words['subset']}; the scores do not say their convention")
+        found.append(f"predictions of the reference are among {among}; the scores do not state a convention")
     elif score.convention is not None and score.convention != setting.convention:
         found.append(
-            f"the reference answers {words[setting.convention]}, the scores say {score.convention!r}: the "
+            f"predictions of the reference are among {among}, but the scores state {score.convention!r}: the "
             "two are not comparable"
         )
     if score.preprocessing not in {None, "own"}:
         found.append(
-            f"the reference uses each model's own resize and crop, the scores say {score.preprocessing!r}"
+            "the reference uses each model's own resize and crop, but the scores state "
+            f"{score.preprocessing!r}"
         )
     larger = setting.images is not None and (score.images or 0) > setting.images
     if larger and not setting.members:
-        found.append(f"n is {score.images:,}, the reference's set has {setting.images:,} images")
+        found.append(f"n is {score.images:,}, but the reference's test set has {setting.images:,} images")
     return found
 
 
@@ -289,77 +297,68 @@ def _standing(
     seed: int,
 ) -> Standing:
     (reference, clean), (setting, shifted) = x_scored, y_scored
-    sizes = [float(score.images or one.images or np.nan) for one, score in (x_scored, y_scored)]
-    (found,) = measure(
+    (robustness,) = measure(
         trend,
         [("", "")],
-        np.array([clean.accuracy]),
-        np.array([shifted.accuracy]),
-        *(np.array([size]) for size in sizes),
+        *(
+            (np.array([score.accuracy]), np.array([float(score.images or one.images or np.nan)]))
+            for one, score in (x_scored, y_scored)
+        ),
         level=level,
         resamples=resamples,
         seed=seed,
     )
     x, y = grid.column(reference.name), grid.column(setting.name)
-    rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
-    rho = y[rows] - trend.predict(x[rows])
-    rows, rho = rows[~np.isnan(rho)], rho[~np.isnan(rho)]
-    left_out = np.array([grid.models[row] in trend.excluded for row in rows])
-    near = _similar(x[rows], clean.accuracy)
-    nearest = _nearest(trend.scale, x[rows], y[rows], clean.accuracy, shifted.accuracy)
+    rho = y - trend.predict(x)
+    rows = np.flatnonzero(~np.isnan(rho))
+    x, y, rho = x[rows], y[rows], rho[rows]
+    used = grid.fitted[rows] & ~np.isin(np.array(grid.models)[rows], trend.excluded)
+    distance = np.abs(x - clean.accuracy)
+    near = np.flatnonzero(distance <= NEAR_POINTS)
+    if len(near) < MIN_NEAR:
+        near = np.argsort(distance, kind="stable")[:MIN_NEAR]
+    own = robustness.rho
+    percentile = None
+    if own is not None:
+        percentile = 100 * float(np.mean((rho[near] < own) + 0.5 * (rho[near] == own)))
     return Standing(
         reference.name,
         setting.name,
-        found,
-        _p_value(found, level),
+        robustness,
+        _p_value(robustness, level),
         None,
-        None if found.rho is None else _percent_below(rho[near], found.rho),
+        percentile,
         len(near),
-        (float(x[rows][near].min()), float(x[rows][near].max())),
+        (float(x[near].min()), float(x[near].max())),
         tuple(
-            Neighbor(
-                grid.models[rows[i]],
-                grid.types[rows[i]],
-                float(x[rows[i]]),
-                float(y[rows[i]]),
-                float(rho[i]),
-            )
-            for i in nearest
+            Neighbor(grid.models[rows[i]], grid.types[rows[i]], float(x[i]), float(y[i]), float(rho[i]))
+            for i in _nearest(trend.scale, (x, clean.accuracy), (y, shifted.accuracy))
         ),
-        float(np.sqrt(np.mean(rho[grid.fitted[rows] & ~left_out] ** 2))),
+        float(np.sqrt(np.mean(rho[used] ** 2))),
     )
 
 
+def _nearest(scale: str, *axes: tuple[Floats, float]) -> NDArray[np.intp]:
+    """Return the nearest models on the transformed axes, where 0 and 100 are moved to finite values."""
+    transform = get_scale(scale).forward
+    dx, dy = (
+        transform(np.clip(column, 0.01, 99.99)) - transform(np.clip([own], 0.01, 99.99))
+        for column, own in axes
+    )
+    return np.argsort(np.hypot(dx, dy), kind="stable")[:NEIGHBORS]
+
+
 def _percent(value: float) -> str:
-    """A whole percentage; 0 and 100 only if it is none or all."""
+    """Format a percentage as an integer; 0 and 100 appear only if exact."""
     if value in (0, 100) or 0.5 < value < 99.5:
         return f"{value:.0f}"
     return f"{min(max(value, 0.1), 99.9):.1f}"
 
 
-def _percent_below(values: Floats, own: float) -> float:
-    return 100 * float(np.mean((values < own) + 0.5 * (values == own)))
-
-
-def _similar(clean: Floats, own: float) -> NDArray[np.intp]:
-    distance = np.abs(clean - own)
-    near = np.flatnonzero(distance <= NEAR_POINTS)
-    return near if len(near) >= NEAR_FEWEST else np.argsort(distance, kind="stable")[:NEAR_FEWEST]
-
-
-def _nearest(scale: str, x: Floats, y: Floats, clean: float, shifted: float) -> NDArray[np.intp]:
-    """By distance on the stretched axes, where 0 and 100 are taken as close to that."""
-    stretch = get_scale(scale).forward
-    dx, dy = (
-        stretch(np.clip(column, 0.01, 99.99)) - stretch(np.clip([own], 0.01, 99.99))
-        for column, own in ((x, clean), (y, shifted))
-    )
-    return np.argsort(np.hypot(dx, dy), kind="stable")[:NEIGHBORS]
-
-
-def _p_value(found: Effective, level: float) -> float | None:
-    if found.rho is None or found.interval is None:
+def _p_value(robustness: Effective, level: float) -> float | None:
+    rho, interval = robustness.rho, robustness.interval
+    if rho is None or interval is None:
         return None
-    reach = found.rho - found.interval.low if found.rho > 0 else found.interval.high - found.rho
-    error = reach / NormalDist().inv_cdf((1 + level) / 2)
-    return erfc(abs(found.rho) / error / sqrt(2))  # exact where it is tiny
+    margin = rho - interval.low if rho > 0 else interval.high - rho
+    error = margin / NormalDist().inv_cdf((1 + level) / 2)
+    return erfc(abs(rho) / error / sqrt(2))  # accurate for tiny values

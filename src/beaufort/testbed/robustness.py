@@ -1,4 +1,4 @@
-"""Effective robustness ρ, points above the trend, and relative robustness τ, what an intervention changed."""
+"""Effective robustness ρ, the distance from the trend, and relative robustness τ, the effect of a change."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from beaufort.testbed.trend import RESAMPLES, SEED, Interval, Knee, Trend, band,
 Floats = NDArray[np.float64]
 
 COVERS = (
-    "the images of both test sets, as if they were drawn independently, and which models the trend was "
-    "fitted on; not a new training of the model, nor how the models fitted on scatter around the trend"
+    "the sampling of both test sets, as if independent, and of the models that the trend is fitted on; not a "
+    "new training run of the model, nor the scatter of the fitted models around the trend"
 )
 """What an interval of ρ covers."""
 
 
 @dataclass(frozen=True)
 class Effective:
-    """One model above or below the trend; all in percent or percentage points."""
+    """Effective robustness of one model, in percent and percentage points."""
 
     model: str
     type: str
     clean: float
-    """Its standard accuracy."""
+    """Standard accuracy."""
     shifted: float
-    """Its accuracy under the shift."""
+    """Accuracy under the shift."""
     expected: float | None
-    """What the trend says for its standard accuracy."""
+    """Accuracy that the trend predicts from the standard accuracy."""
     rho: float | None
-    """Points above the trend; None if there is no trend at this accuracy."""
+    """Points above the trend; None for a standard accuracy of 0 or 100."""
     interval: Interval | None
-    """Of ρ; None if the numbers of images are not known."""
+    """Interval of ρ; None if a number of images is unknown."""
     extrapolated: bool
-    """Whether its standard accuracy lies outside of those that the trend was fitted on."""
+    """Whether the standard accuracy lies outside those that the trend was fitted on."""
     images: tuple[float | None, float | None] = (None, None)
-    """How many images the two accuracies rest on; None if it is not known."""
+    """Numbers of images behind the two accuracies; None if unknown."""
 
 
 @dataclass(frozen=True)
 class EffectiveRobustness:
-    """ρ of some models on one shift."""
+    """Effective robustness of several models on one shift."""
 
     x: str
     y: str
     trend: Trend
     models: tuple[Effective, ...]
     missing: tuple[str, ...]
-    """Chosen models that lack one of the two accuracies."""
+    """Selected models that lack one of the two accuracies."""
     level: float
 
     @property
@@ -63,27 +63,27 @@ class EffectiveRobustness:
 
     @property
     def mean(self) -> float:
-        """The mean ρ."""
+        """Mean ρ."""
         if not self.defined:
-            raise OptionError(f"no chosen model has an effective robustness on {self.y}")
+            raise OptionError(f"no selected model has an effective robustness on {self.y}")
         return float(np.mean([one.rho for one in self.defined if one.rho is not None]))
 
     @property
     def mean_interval(self) -> Interval | None:
-        """The mean of the ends: models share test images and the trend, so that they err together."""
+        """Mean of the bounds, because models share test images and the trend, so their errors correlate."""
         return _mean_interval([one.interval for one in self.defined])
 
 
-def _mean_interval(ends: Sequence[Interval | None]) -> Interval | None:
-    """The mean of the ends; None if there is none, or one is not known."""
-    known = [one for one in ends if one is not None]
-    if not known or len(known) < len(ends):
+def _mean_interval(intervals: Sequence[Interval | None]) -> Interval | None:
+    """Return the mean of the bounds; None if one is unknown, or there are none."""
+    known = [(one.low, one.high) for one in intervals if one is not None]
+    if not known or len(known) < len(intervals):
         return None
-    return Interval(float(np.mean([one.low for one in known])), float(np.mean([one.high for one in known])))
+    return Interval(*(float(np.mean(bounds)) for bounds in zip(*known, strict=True)))
 
 
 def accuracy_intervals(percent: ArrayLike, images: ArrayLike, level: float = 0.995) -> tuple[Floats, Floats]:
-    """Clopper and Pearson's intervals of accuracies, in percent; NaN where the number of images is unknown.
+    """Return Clopper-Pearson intervals of accuracies, in percent; NaN where the number of images is NaN.
 
     >>> low, high = accuracy_intervals([76.13], [50_000])
     >>> low.round(2).tolist(), high.round(2).tolist()
@@ -106,57 +106,63 @@ def effective_robustness(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> EffectiveRobustness:
-    """How far some models of a grid lie above its trend on a shift.
+    """Compute how far models of a grid lie above its trend on a shift.
 
     Args:
         grid: from `load_grid`.
         y: the shift.
-        x: the setting of the standard accuracy; the shift's own if None.
-        select: which models, as `Grid.select` takes them; all if empty.
-        scale: of the trend's axes.
-        knee: as `fit_shift` takes it.
-        level: of the intervals; `COVERS` says what they cover.
-        resamples: of the bootstrap of the trend.
-        seed: of its draws.
+        x: setting of the standard accuracy; the shift's own by default.
+        select: models, as for `Grid.select`; all by default.
+        scale: as for `fit_shift`.
+        knee: as for `fit_shift`.
+        level: confidence level of the intervals; see `COVERS`.
+        resamples: bootstrap resamples of the trend.
+        seed: seed of the bootstrap.
     """
     trend = fit_shift(grid, y, x=x, scale=scale, knee=knee)
     first, second = grid.clean_and_shift(y, x)
     clean, shifted = grid.column(first.name), grid.column(second.name)
     given = ~(np.isnan(clean) | np.isnan(shifted))
-    chosen = grid.select(select)
-    rows = np.flatnonzero(chosen & given)
+    selected = grid.select(select)
+    rows = np.flatnonzero(selected & given)
     models = measure(
         trend,
         [(grid.models[row], grid.types[row]) for row in rows],
-        clean[rows],
-        shifted[rows],
-        grid.images(first.name)[rows],
-        grid.images(second.name)[rows],
+        (clean[rows], grid.images(first.name)[rows]),
+        (shifted[rows], grid.images(second.name)[rows]),
         level=level,
         resamples=resamples,
         seed=seed,
     )
-    missing = tuple(grid.models[row] for row in np.flatnonzero(chosen & ~given))
+    missing = tuple(grid.models[row] for row in np.flatnonzero(selected & ~given))
     return EffectiveRobustness(first.name, second.name, trend, models, missing, level)
 
 
 def measure(
     trend: Trend,
     names: Sequence[tuple[str, str]],
-    clean: Floats,
-    shifted: Floats,
-    clean_images: Floats,
-    shifted_images: Floats,
+    standard: tuple[Floats, Floats],
+    shift: tuple[Floats, Floats],
     *,
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[Effective, ...]:
-    """ρ of models, given as (name, type), against a trend, whatever grid that is from.
+    """Return ρ of models against a trend, which may be that of another grid.
 
-    The interval joins three of the same level, of both accuracies and of the trend, by adding the squares
-    of their distances from the middle (Zou & Donner, 2008). It ends where ρ must: at -100 and 100 points.
+    The interval combines those of both accuracies and of the trend by adding squared distances from the
+    estimates (Zou & Donner, 2008), and ends where ρ must: at -100 and 100 points.
+
+    Args:
+        trend: the trend.
+        names: name and type of each model.
+        standard: standard accuracies, and their numbers of images.
+        shift: accuracies under the shift, and their numbers of images.
+        level: as for `effective_robustness`.
+        resamples: as for `effective_robustness`.
+        seed: as for `effective_robustness`.
     """
+    (clean, clean_images), (shifted, shifted_images) = standard, shift
     if not len(clean):
         return ()
     expected = trend.predict(clean)
@@ -165,13 +171,11 @@ def measure(
     low, high = accuracy_intervals(shifted, shifted_images, level)
     below, above = band(trend, clean, level=level, resamples=resamples, seed=seed)
     with np.errstate(invalid="ignore"):
-        at_low, at_high = (_predict_bounded(trend, ends, clean) for ends in (clean_low, clean_high))
+        at_low, at_high = (_predict_bounded(trend, bounds, clean) for bounds in (clean_low, clean_high))
         fewer, more = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
         down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
         up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
-    ends = np.stack(
-        [np.maximum(rho - down, np.minimum(-100, rho)), np.minimum(rho + up, np.maximum(100, rho))]
-    )
+    lows, highs = np.maximum(rho - down, np.minimum(-100, rho)), np.minimum(rho + up, np.maximum(100, rho))
     inside = trend.range
     return tuple(
         Effective(
@@ -181,7 +185,7 @@ def measure(
             float(shifted[i]),
             _known(expected[i]),
             _known(rho[i]),
-            None if np.isnan(ends[:, i]).any() else Interval(*map(float, ends[:, i])),
+            None if np.isnan(lows[i] + highs[i]) else Interval(float(lows[i]), float(highs[i])),
             not inside.low - 1e-9 <= clean[i] <= inside.high + 1e-9,
             (_known(clean_images[i]), _known(shifted_images[i])),
         )
@@ -189,15 +193,11 @@ def measure(
     )
 
 
-def _predict_bounded(trend: Trend, ends: Floats, clean: Floats) -> Floats:
-    """The trend at the ends of intervals, which must not be 0 or 100 where the scale is infinite.
-
-    The side of a knee is that of the accuracy itself.
-    """
-    inner = np.clip(ends, 1e-6, 100 - 1e-6)
+def _predict_bounded(trend: Trend, bounds: Floats, clean: Floats) -> Floats:
+    """Predict at bounds of intervals, kept off 0 and 100; the accuracy itself decides the side of a knee."""
+    inner = np.clip(bounds, 1e-6, 100 - 1e-6)
     if isinstance(trend, Knee):
-        left = clean <= trend.pivot
-        return np.where(left, trend.left.predict(inner), trend.right.predict(inner))
+        return np.where(clean <= trend.pivot, trend.left.predict(inner), trend.right.predict(inner))
     return trend.predict(inner)
 
 
@@ -207,7 +207,7 @@ def _known(value: np.floating) -> float | None:
 
 @dataclass(frozen=True)
 class Relative:
-    """What an intervention changed under a shift, in percentage points."""
+    """Relative robustness of one model, in percent and percentage points."""
 
     pair: Pair
     shifted: float
@@ -218,24 +218,24 @@ class Relative:
 
 @dataclass(frozen=True)
 class RelativeRobustness:
-    """τ of some models on one shift."""
+    """Relative robustness of several models on one shift."""
 
     y: str
     models: tuple[Relative, ...]
     missing: tuple[str, ...]
-    """Chosen models that have no base model, or lack an accuracy."""
+    """Selected models without a base model or without an accuracy."""
     level: float
 
     @property
     def mean(self) -> float:
-        """The mean τ."""
+        """Mean τ."""
         if not self.models:
-            raise OptionError(f"no chosen model has a base model with an accuracy on {self.y}")
+            raise OptionError(f"no selected model has a base model with an accuracy on {self.y}")
         return float(np.mean([one.tau for one in self.models]))
 
     @property
     def mean_interval(self) -> Interval | None:
-        """The mean of the ends: models share their test images, so that they err together."""
+        """Mean of the bounds, because models share test images, so their errors correlate."""
         return _mean_interval([one.interval for one in self.models])
 
 
@@ -247,32 +247,32 @@ def relative_robustness(
     pairs: Sequence[Pair] | None = None,
     level: float = 0.95,
 ) -> RelativeRobustness:
-    """How much more accurate models are under a shift than the models that they were made from.
+    """Compute how much more accurate models are under a shift than their base models.
 
-    The interval takes the two accuracies as independent; they share their images, which makes the difference
-    surer than that.
+    The interval treats the two accuracies as independent, which is conservative: they share their images.
     """
-    second = grid.setting(y)
-    shifted, images = grid.column(second.name), grid.images(second.name)
-    low, high = accuracy_intervals(shifted, images, level)
-    chosen = grid.select(select)
+    setting = grid.setting(y)
+    shifted = grid.column(setting.name)
+    low, high = accuracy_intervals(shifted, grid.images(setting.name), level)
+    selected = grid.select(select)
     if pairs is None and not grid.pairs:
         raise OptionError(
-            f"no chosen model has a base model: the grid {grid.name} names none; give pairs of a model and "
-            "its base"
+            f"no selected model has a base model: the grid {grid.name} has no pairs; pass pairs of a model "
+            "and its base (--pairs)"
         )
-    made, found = [], set()
+    models = []
     for pair in grid.pairs if pairs is None else pairs:
-        row, base = (grid.place_of.get(name) for name in (pair.model, pair.base))
+        row, base = (grid.row_of.get(name) for name in (pair.model, pair.base))
         if row is None or base is None:
             raise OptionError(f"{pair.model} and {pair.base} must both be models of the grid {grid.name}")
-        if not chosen[row] or np.isnan(shifted[row]) or np.isnan(shifted[base]):
+        if not selected[row] or np.isnan(shifted[row]) or np.isnan(shifted[base]):
             continue
         tau = shifted[row] - shifted[base]
         down = np.hypot(shifted[row] - low[row], high[base] - shifted[base])
         up = np.hypot(high[row] - shifted[row], shifted[base] - low[base])
-        ends = None if np.isnan(down + up) else Interval(float(tau - down), float(tau + up))
-        made.append(Relative(pair, float(shifted[row]), float(shifted[base]), float(tau), ends))
-        found.add(pair.model)
-    missing = tuple(grid.models[row] for row in np.flatnonzero(chosen) if grid.models[row] not in found)
-    return RelativeRobustness(second.name, tuple(made), missing, level)
+        interval = None if np.isnan(down + up) else Interval(float(tau - down), float(tau + up))
+        models.append(Relative(pair, float(shifted[row]), float(shifted[base]), float(tau), interval))
+    paired = {one.pair.model for one in models}
+    names = [grid.models[row] for row in np.flatnonzero(selected)]
+    missing = tuple(name for name in names if name not in paired)
+    return RelativeRobustness(setting.name, tuple(models), missing, level)

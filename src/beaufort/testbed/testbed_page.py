@@ -1,12 +1,13 @@
-"""The interactive page of a grid: one HTML file that needs nothing else.
+"""The interactive page of a grid, a self-contained HTML file.
 
-What a reader without scripts must see, one figure and the table of fits, is in the template; all else is
-drawn by `data/*.js` from one block of JSON.
+The template contains one figure and the table of fits, which need no scripts; the rest is drawn by
+`data/*.js` from a block of JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from beaufort._core.files import write_output
 from beaufort._core.pages import render
 from beaufort.report.drawing import Drawing
 from beaufort.report.provenance import Fact
-from beaufort.testbed.correlation import NOT_STANDARD, Correlation, correlation_table, natural_shifts
+from beaufort.testbed.correlation import NOT_STANDARD, correlation_table, natural_shifts
 from beaufort.testbed.figures import legend, looks, scatter_panel, title
 from beaufort.testbed.grid import Grid, Setting
 from beaufort.testbed.own_scores import Score, own_settings
@@ -33,19 +34,10 @@ _SCRIPTS = (
 )
 
 
-def write_page(
-    grid: Grid,
-    path: Path | str,
-    *,
-    y: str | None = None,
-    x: str | None = None,
-    scale: str = "logit",
-    own: Sequence[Score] | None = None,
-    own_name: str = "your model",
-) -> Path:
-    """Write the page of a grid, whole or not at all; see `to_page`."""
+def write_page(grid: Grid, path: Path | str, **options: Any) -> Path:
+    """Write the page of a grid; options as for `to_page`."""
     target = Path(path)
-    write_output(target, to_page(grid, y=y, x=x, scale=scale, own=own, own_name=own_name).encode())
+    write_output(target, to_page(grid, **options).encode())
     return target
 
 
@@ -58,18 +50,18 @@ def to_page(
     own: Sequence[Score] | None = None,
     own_name: str = "your model",
 ) -> str:
-    """The page's text; equal input gives equal bytes.
+    """Return the page as HTML; equal input gives equal bytes.
 
     Args:
         grid: from `load_grid`.
-        y: the shift that is shown first; the grid's first natural shift if None.
-        x: the setting of the standard accuracy; the shift's own if None.
+        y: shift that is shown first; the grid's first natural shift by default.
+        x: setting of the standard accuracy; the shift's own by default.
         scale: `logit` or `linear`; the reader can change it.
-        own: scores of a model that is not in the grid, to be highlighted.
-        own_name: what it is called.
+        own: scores of a model that is not in the grid, to highlight.
+        own_name: name of that model.
     """
     if scale not in {"logit", "linear"}:
-        raise OptionError(f"the axes of a page must be logit or linear, got {scale!r}")
+        raise OptionError(f"scale of a page must be logit or linear, got {scale!r}")
     shift = _first_shift(grid) if y is None else grid.setting(y).name
     clean = grid.clean_and_shift(shift, x)[0].name
     data = _page_data(grid, clean, shift, scale, own, own_name)
@@ -77,8 +69,8 @@ def to_page(
     caveat = grid.facts.get("caveat")
     facts = {
         **grid.facts,
-        "fit": f"least squares on the stretched axes, on {grid.fit_rule}",
-        "intervals": "accuracies: Clopper and Pearson, 99.5 %; lines: 95 %, 1,000 resamples of the models",
+        "fit": f"least squares on transformed axes, on {grid.fit_rule}",
+        "intervals": "accuracies: Clopper-Pearson, 99.5 %; lines: bootstrap, 95 %, 1,000 resamples of models",
     }
     drawing = Drawing(620, 540)
     scatter_panel(drawing, (64, 34, 530, 420), grid, shift, x=clean, scale=scale, intervals=False)
@@ -91,11 +83,11 @@ def to_page(
         title=f"The testbed: {grid.name}",
         eyebrow="testbed",
         sentence=f"{len(grid.models):,} models, {len(grid.settings)} test settings.",
-        about=f"The trend is fitted on {grid.fit_rule}." + (f" Beware: {caveat}." if caveat else ""),
+        about=f"The trend is fitted on {grid.fit_rule}." + (f" Note: {caveat}." if caveat else ""),
         navigation={
-            "scatter": "Scatter",
-            "ranking": "Above and below",
-            **({"correlation": "Synthetic and natural"} if data["correlation"] is not None else {}),
+            "scatter": "Accuracy",
+            "ranking": "Effective robustness",
+            **({"correlation": "Synthetic and natural shifts"} if data["correlation"] is not None else {}),
             **({"fits": "Trends"} if fits else {}),
             "made": "How it was made",
         },
@@ -111,53 +103,51 @@ def _first_shift(grid: Grid) -> str:
     ]
     if not shifts:
         raise OptionError(
-            f"the grid {grid.name} has no shift with a standard accuracy; name both with y and x (--y, --x)"
+            f"the grid {grid.name} has no shift with a standard accuracy; pass both as y and x (--y, --x)"
         )
     return shifts[0]
 
 
 def _fits(grid: Grid) -> Iterator[dict[str, Any]]:
-    """Rows of the table of fits; a line with a knee has two."""
+    """Yield rows of the table of fits, two for a trend with a knee."""
     for name in natural_shifts(grid):
-        try:
-            line = fit_shift(grid, name)
-        except OptionError:
-            continue  # too few models have both
-        for where, side in line.sides:
-            values = (side.slope, side.intercept)
-            yield {
-                "shift": f"{title(name)}, {where}" if where else title(name),
-                "clean": title(grid.clean_of(name).name),
-                "coefficients": list(zip(values, coefficient_intervals(side), strict=True)),
-                "r2": side.r2,
-                "n": side.n,
-            }
+        with suppress(OptionError):  # too few models have both
+            for where, side in fit_shift(grid, name).sides:
+                values = (side.slope, side.intercept)
+                yield {
+                    "shift": f"{title(name)}, {where}" if where else title(name),
+                    "clean": title(grid.clean_of(name).name),
+                    "coefficients": list(zip(values, coefficient_intervals(side), strict=True)),
+                    "r2": side.r2,
+                    "n": side.n,
+                }
 
 
-# The numbers that the page draws, as JSON: each accuracy once, in hundred-thousandths of a percent
+# Data of the page's scripts, with each accuracy once, in hundred-thousandths of a percent
 
 
 def _page_data(
     grid: Grid, clean: str, shift: str, scale: str, own: Sequence[Score] | None, own_name: str
 ) -> dict[str, Any]:
-    """What the page's scripts read."""
-    known = {**grid.settings, **grid.aggregates}
-    place = {name: k for k, name in enumerate(known)}
-    mine = {} if own is None else {one.name: score for one, score in own_settings(grid, own)}
-    shown = looks(grid)
+    settings = {**grid.settings, **grid.aggregates}
+    number = {name: k for k, name in enumerate(settings)}
     look = np.zeros(len(grid.models), int)
-    for i, one in enumerate(shown):
+    colors = []
+    for i, one in enumerate(looks(grid)):
         look[one.models] = i
+        count = int(one.models.sum())
+        colors.append({"label": one.label, "color": one.color, "dark": one.dark, "count": count})
     names, look_of = list(grid.models), look.tolist()
-    colors = [
-        {"label": one.label, "color": one.color, "dark": one.dark, "count": int(one.models.sum())}
-        for one in shown
-    ]
+    values = {name: _steps(grid.values[name]) for name in grid.settings}
+    images = None
     if own is not None:
+        scores = {one.name: score for one, score in own_settings(grid, own)}
+        images = {str(number[name]): one.images for name, one in scores.items() if one.images}
         names.append(own_name)
         look_of.append(len(colors))
         colors.append({"label": "your own", "color": "#b4470f", "dark": "#ff9d66", "count": 1})
-    values = [_steps(grid, name, mine.get(name), own is not None) for name in grid.settings]
+        for name, column in values.items():
+            column += _steps([scores[name].accuracy if name in scores else np.nan])
     few: list[list[int]] = []
     return {
         "grid": grid.name,
@@ -167,73 +157,55 @@ def _page_data(
         "fitted": np.flatnonzero(grid.fitted).tolist(),
         "fitRule": grid.fit_rule,
         "tooFew": FEW,
-        "settings": [_setting(grid, one, place, few) for one in known.values()],
-        "values": values,
+        "settings": [_setting(grid, one, number, few) for one in settings.values()],
+        "values": list(values.values()),
         "few": few,
-        "x": place[clean],
-        "y": place[shift],
+        "x": number[clean],
+        "y": number[shift],
         "scale": scale,
         "seed": SEED,
-        "own": {str(place[name]): one.images for name, one in mine.items() if one.images}
-        if own is not None
-        else None,
-        "correlation": _correlation(grid, place),
+        "own": images,
+        "correlation": _correlation(grid, number),
     }
 
 
-def _steps(grid: Grid, name: str, mine: Score | None, has_own: bool) -> list[int | None]:
-    steps = [None if np.isnan(value) else round(100_000 * value) for value in grid.values[name].tolist()]
-    if has_own:
-        steps.append(None if mine is None else round(100_000 * mine.accuracy))
-    return steps
+def _steps(percent: Iterable[float]) -> list[int | None]:
+    return [None if np.isnan(value) else round(100_000 * float(value)) for value in percent]
 
 
-def _setting(grid: Grid, one: Setting, place: dict[str, int], few: list[list[int]]) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": one.name, "title": title(one.name), "kind": one.kind, "n": one.images}
-    if one.clean is not None and one.clean in place:
-        told["clean"] = place[one.clean]
+def _setting(grid: Grid, one: Setting, number: dict[str, int], few: list[list[int]]) -> dict[str, Any]:
+    """Return facts about a setting; `few` collects the sets of models that ran on fewer images."""
+    facts: dict[str, Any] = {"name": one.name, "title": title(one.name), "kind": one.kind, "n": one.images}
+    if one.clean in number:
+        facts["clean"] = number[one.clean]
     if one.members:
-        told["members"] = [place[member] for member in one.members]
-        told["kind"] = "means"
-    elif one.reduced:
-        rows = np.flatnonzero(grid.images(one.name) == one.reduced).tolist()
-        if rows:
-            if rows not in few:
-                few.append(rows)
-            told |= {"few": few.index(rows), "reduced": one.reduced}
+        facts |= {"members": [number[member] for member in one.members], "kind": "means"}
+    elif one.reduced and (rows := np.flatnonzero(grid.images(one.name) == one.reduced).tolist()):
+        if rows not in few:
+            few.append(rows)
+        facts |= {"few": few.index(rows), "reduced": one.reduced}
     if one.filter or (grid.values.get(one.name, np.ones(1)) == 0).any():
-        told |= _knee(grid, one)
-    return told
+        with suppress(BeaufortError):
+            trend = fit_shift(grid, one.name)
+            if isinstance(trend, Knee):
+                facts |= {"pivot": trend.pivot, "filter": grid.row_of.get(one.filter, -1)}
+    return facts
 
 
-def _knee(grid: Grid, one: Setting) -> dict[str, Any]:
-    try:
-        line = fit_shift(grid, one.name)
-    except BeaufortError:
-        return {}
-    if not isinstance(line, Knee):
-        return {}
-    return {"pivot": line.pivot, "filter": grid.place_of.get(one.filter, -1)}
-
-
-def _correlation(grid: Grid, place: dict[str, int]) -> dict[str, Any] | None:
-    """The map of correlations; None for a grid without synthetic and natural shifts."""
+def _correlation(grid: Grid, number: dict[str, int]) -> dict[str, Any] | None:
+    """Return the table of correlations; None for a grid without synthetic and natural shifts."""
     try:
         found = {(one.synthetic, one.natural): one for one in correlation_table(grid)}
     except BeaufortError:
         return None
     rows, columns = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
     first = next(iter(found))
+    cells = {pair: [round(one.pearson, 4), one.n] for pair, one in found.items()}
     return {
-        "rows": [place[name] for name in rows],
-        "columns": [place[name] for name in columns],
-        "cells": [[_cell(found.get((row, column))) for column in columns] for row in rows],
+        "rows": [number[name] for name in rows],
+        "columns": [number[name] for name in columns],
+        "cells": [[cells.get((row, column)) for column in columns] for row in rows],
         "models": np.flatnonzero(grid.groups[NOT_STANDARD]).tolist(),
         "row": rows.index(first[0]),
         "column": columns.index(first[1]),
     }
-
-
-def _cell(one: Correlation | None) -> list[float | int] | None:
-    """Pearson's correlation and the number of models; None where too few models have both."""
-    return None if one is None else [round(one.pearson, 4), one.n]

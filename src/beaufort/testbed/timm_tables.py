@@ -1,8 +1,8 @@
-"""timm's result tables, and what a timm model was trained on, as its name shows.
+"""timm's result tables, and the training data of timm's models, inferred from their names.
 
-`resnet50.fb_swsl_ig1b_ft_in1k` has words between dots and underscores, of which `ig1b` means that the weights
-were trained on a billion images of Instagram. The rule uses these words alone, in the order of `KINDS`: data
-beyond ImageNet-1k decides first. It knows neither the data of a teacher nor a teacher that the name omits.
+In `resnet50.fb_swsl_ig1b_ft_in1k`, the word `ig1b` means training on a billion images of Instagram. The rule
+uses only such words, in the order of `KINDS`, so that data beyond ImageNet-1k decides first. It knows neither
+the data of a teacher nor a teacher that the name omits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.errors import OptionError
-from beaufort.testbed.grid_files import number, read_rows
+from beaufort.testbed.grid_files import parse_number, read_rows
 
 KINDS: Mapping[str, frozenset[str]] = {
     "image-text": frozenset({"clip", "laion2b", "laiona", "openai", "webli"}),
@@ -25,7 +24,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     "imagenet-1k, distilled": frozenset({"dist", "distilled", "ssld", "teacher", "usi"}),
     "imagenet-1k": frozenset(),
 }
-"""Kinds of training data, and the words of a name that tell each; the last is what has none of them."""
+"""Kinds of training data with the words in a name that indicate each; the last is for names without any."""
 
 TYPES: Mapping[str, str] = {
     "image-text": "MORE_DATA",
@@ -35,11 +34,11 @@ TYPES: Mapping[str, str] = {
     "imagenet-1k, distilled": "DISTILLED",
     "imagenet-1k": "STANDARD",
 }
-"""The testbed's type of each kind; it has none for models that learned from a teacher."""
+"""The testbed's type of each kind, which lacks one for models that learned from a teacher."""
 
 
 def training_data(name: str) -> str:
-    """The kind of data that a model was trained on, by its name.
+    """Return the kind of data that a model was trained on, by its name.
 
     >>> training_data("vit_base_patch16_clip_224.laion2b_ft_in12k_in1k@224")
     'image-text'
@@ -47,7 +46,7 @@ def training_data(name: str) -> str:
     'imagenet-1k'
     """
     words = set(re.split(r"[._]", name.rpartition("@")[0] or name))
-    return next(kind for kind, telling in KINDS.items() if words & telling or not telling)
+    return next(kind for kind, marks in KINDS.items() if words & marks or not marks)
 
 
 FILES = {
@@ -60,27 +59,25 @@ FILES = {
     "val-on-imagenet-r-classes": "results-imagenet-r-clean.csv",
     "imagenet-r": "results-imagenet-r.csv",
 }
-"""The table of each setting."""
+"""Table of each setting."""
 
 
 def read_timm(folder: Path) -> tuple[list[str], dict[str, NDArray[np.float64]]]:
-    """Entries and their accuracies by setting, for the tables that a folder has.
+    """Return entries and their accuracies by setting, from the tables in a folder.
 
     An entry is a model at one input size, `resnet50.a1_in1k@288`. The entries are those of the table of
-    ImageNet's validation images; one that another table lacks is NaN there.
+    ImageNet's validation images; accuracies that another table lacks are NaN.
     """
-    models: list[str] = []
-    columns = {}
+    top1: dict[str, dict[str, float]] = {}
     for setting, file in FILES.items():
-        if not (folder / file).is_file():
-            if setting == "val":
-                raise OptionError(f"{folder} has no {file}")
-            continue
-        rows = read_rows(folder / file, ["model", "img_size", "top1"])
-        tops = {
-            f"{row['model']}@{row['img_size']}": number(row["top1"], f"top1 of {row['model']!r} in {file}")
-            for row in rows
-        }
-        models = models or list(tops)
-        columns[setting] = np.array([tops.get(model, np.nan) for model in models])
-    return models, columns
+        if (folder / file).is_file():
+            top1[setting] = {
+                f"{row['model']}@{row['img_size']}": parse_number(
+                    row["top1"], f"top1 of {row['model']!r} in {file}"
+                )
+                for row in read_rows(folder / file, ["model", "img_size", "top1"])
+            }
+    models = list(top1["val"])
+    return models, {
+        setting: np.array([values.get(model, np.nan) for model in models]) for setting, values in top1.items()
+    }

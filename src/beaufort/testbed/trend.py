@@ -1,4 +1,4 @@
-"""The trend: the accuracy under a shift that a standard model's clean accuracy predicts, and its bands."""
+"""Trends: the accuracy under a shift predicted from clean accuracy, with bootstrap bands."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
 from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats import validate_level
-from beaufort.testbed.grid import Grid
+from beaufort.testbed.grid import Grid, Setting
 
 Floats = NDArray[np.float64]
 
 RESAMPLES = 1000
 SEED = 720257663
-"""The seed of the paper's code: with its generator the same models are drawn, and the ends agree."""
-FEWEST = 3
-"""Models that a line needs."""
+"""Seed of the paper's code; with the same generator, the intervals agree with the paper's."""
+MIN_MODELS = 3
+"""Smallest number of models for a fit or a correlation."""
 FEW = 20
-"""Models below which bootstrap intervals are too narrow; docs/how-to/testbed.md has a simulation."""
+"""Bootstrap intervals are too narrow for a line through fewer models."""
 
 
 @lru_cache(maxsize=8)
 def draw_counts(n: int, resamples: int, seed: int) -> Floats:
-    """How often each of `n` models is drawn in each resample.
+    """Return how often each of `n` models is drawn in each resample, `(resamples, n)`.
 
-    The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
-    the paper's code.
+    Uses NumPy's legacy generator, whose numbers never change, in the same way as the paper's code.
     """
     resamples = validate_count("resamples", resamples)
     generator = np.random.RandomState(seed)
-    return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
-        float
-    )
+    draws = [np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]
+    return np.stack(draws).astype(float)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Two ends."""
+    """An interval with its bounds."""
 
     low: float
     high: float
@@ -51,45 +49,45 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A straight line on stretched axes, fitted by least squares."""
+    """A straight line on transformed axes, fitted by least squares."""
 
     slope: float
     intercept: float
     r2: float
-    """Squared correlation on the stretched axes."""
+    """Squared correlation on the transformed axes."""
     scale: str
     x: Floats = field(repr=False)
-    """Standard accuracies of the models that it was fitted on, on the stretched axis."""
+    """Standard accuracies of the fitted models, on the transformed axis."""
     y: Floats = field(repr=False)
     excluded: tuple[str, ...] = ()
     """Models left out because an accuracy of 0 or 100 is infinite on this scale."""
 
     @property
     def n(self) -> int:
-        """Models that it was fitted on."""
+        """Number of fitted models."""
         return len(self.x)
 
     @property
     def range(self) -> Interval:
-        """The standard accuracies, in percent, between which nothing is extrapolated."""
+        """Standard accuracies of the fitted models, in percent; the line is extrapolated outside."""
         low, high = get_scale(self.scale).inverse([self.x.min(), self.x.max()])
         return Interval(float(low), float(high))
 
     @property
     def sides(self) -> list[tuple[str, Line]]:
-        """The line itself; of a knee both lines, with where they hold."""
+        """The lines of the trend, each with a label of where it holds."""
         return [("", self)]
 
     def predict(self, percent: ArrayLike) -> Floats:
-        """The accuracy under the shift, in percent; NaN where the standard one is infinite on the scale."""
+        """Return accuracies under the shift, in percent; NaN for 0 and 100 if these are infinite."""
         scale = get_scale(self.scale)
         z = scale.forward(percent)
         return scale.inverse(np.where(np.isfinite(z), self.slope * z + self.intercept, np.nan))
 
     def draws(self, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-        """Slope and intercept of lines through models drawn with replacement, `(resamples, 2)`.
+        """Return slope and intercept of bootstrap lines, `(resamples, 2)`.
 
-        A resample whose models all have one standard accuracy has no line; it is given the fitted one.
+        If all models of a resample have the same standard accuracy, the fitted line is used instead.
         """
         x, y = self.x - self.x.mean(), self.y - self.y.mean()
         sums = draw_counts(self.n, resamples, seed) @ np.stack([x, y, x * x, x * y], axis=1) / self.n
@@ -101,7 +99,7 @@ class Line:
         return np.stack([slope, middle + self.y.mean() - slope * self.x.mean()], axis=1)
 
     def predict_draws(self, percent: ArrayLike, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-        """Predictions of the lines of `draws`, on the stretched axis, `(resamples, len(percent))`."""
+        """Return predictions of bootstrap lines, on the transformed axis, `(resamples, len(percent))`."""
         drawn = self.draws(resamples, seed)
         z = get_scale(self.scale).forward(percent)
         z = np.where(np.isfinite(z), z, np.nan)
@@ -110,14 +108,14 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Knee:
-    """Two lines, on either side of the model that the images were filtered against."""
+    """Two lines, for accuracies below and above that of the model used to filter the images."""
 
     pivot: float
-    """That model's standard accuracy in percent; the left line holds up to it, the right one above."""
+    """Standard accuracy where the lines meet, in percent; the left line holds up to and including it."""
     left: Line
     right: Line
     filtered: tuple[str, ...] = ()
-    """Models that neither line was fitted on: the one that filtered the images, and any with accuracy 0."""
+    """Models left out of both fits: the one that filtered the images, and those with accuracy 0."""
 
     @property
     def scale(self) -> str:
@@ -125,7 +123,6 @@ class Knee:
 
     @property
     def n(self) -> int:
-        """Models that the two lines were fitted on."""
         return self.left.n + self.right.n
 
     @property
@@ -141,12 +138,10 @@ class Knee:
         return [(f"up to {self.pivot:.2f} %", self.left), (f"above {self.pivot:.2f} %", self.right)]
 
     def predict(self, percent: ArrayLike) -> Floats:
-        """The accuracy under the shift, in percent."""
         x = np.asarray(percent, np.float64)
         return np.where(x <= self.pivot, self.left.predict(x), self.right.predict(x))
 
     def predict_draws(self, percent: ArrayLike, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
-        """Predictions of resampled lines on the stretched axis; each side is resampled by itself."""
         x = np.asarray(percent, np.float64)
         left, right = (line.predict_draws(x, resamples, seed) for line in (self.left, self.right))
         return np.where(x <= self.pivot, left, right)
@@ -158,9 +153,9 @@ Trend: TypeAlias = Line | Knee
 def fit_line(
     x: ArrayLike, y: ArrayLike, *, scale: str = "logit", names: tuple[str, ...] = (), what: str = "a fit"
 ) -> Line:
-    """Least squares of accuracies under a shift on standard ones, in percent.
+    """Fit accuracies under a shift on standard accuracies, both in percent, by least squares.
 
-    Models without one of the two are left out. So are those with an accuracy that is infinite on the scale.
+    Models are left out if one of the accuracies is NaN, or infinite on the scale.
 
     >>> line = fit_line([60.0, 70.0, 80.0], [50.0, 60.0, 70.0], scale="linear")
     >>> round(line.slope, 6), round(line.intercept, 6), round(line.r2, 6), line.n
@@ -172,33 +167,33 @@ def fit_line(
     finite = given & np.isfinite(first) & np.isfinite(second)
     excluded = tuple(names[row] for row in np.flatnonzero(given & ~finite)) if names else ()
     a, b = first[finite], second[finite]
-    if len(a) < FEWEST:
-        left_out = int((given & ~finite).sum())
-        more = f" ({left_out} more have an accuracy of 0 or 100)" if left_out else ""
-        raise OptionError(f"{what} needs at least {FEWEST} models with both accuracies, got {len(a)}{more}")
+    if len(a) < MIN_MODELS:
+        infinite = int((given & ~finite).sum())
+        more = f" ({infinite} more have an accuracy of 0 or 100)" if infinite else ""
+        raise OptionError(
+            f"{what} needs at least {MIN_MODELS} models with both accuracies, got {len(a)}{more}"
+        )
+    for values, where in ((a, "in standard accuracy"), (b, "under the shift")):
+        if np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
+            raise OptionError(f"{what} needs models that differ {where}, got {len(a)} with the same")
     da, db = a - a.mean(), b - b.mean()
-    if np.ptp(a) <= 1e-9 * max(1.0, float(np.abs(a).max())):
-        raise OptionError(f"{what} needs models that differ in standard accuracy, got {len(a)} with the same")
     slope = float(da @ db / (da @ da))
-    total = float(db @ db)
-    if np.ptp(b) <= 1e-9 * max(1.0, float(np.abs(b).max())):
-        raise OptionError(f"{what} needs models that differ under the shift, got {len(a)} with the same")
-    intercept, r2 = float(b.mean() - slope * a.mean()), float((da @ db) ** 2 / (da @ da * total))
-    return Line(slope, intercept, r2, scale, a, b, excluded)
+    r2 = float((da @ db) ** 2 / (da @ da * float(db @ db)))
+    return Line(slope, float(b.mean() - slope * a.mean()), r2, scale, a, b, excluded)
 
 
 def fit_shift(
     grid: Grid, y: str, *, x: str | None = None, scale: str = "logit", knee: float | str | None = "auto"
 ) -> Trend:
-    """The trend of a shift, on the models of the grid that are fitted on.
+    """Fit the trend of a shift on the standard models of a grid.
 
     Args:
         grid: from `load_grid`.
         y: the shift.
-        x: the setting of the standard accuracy; the shift's own if None.
+        x: setting of the standard accuracy; the shift's own by default.
         scale: `logit`, `probit` or `linear`.
-        knee: `auto` splits where the images were filtered against a model: at the model that the setting
-            names, or at the only fitted model with accuracy 0; None never splits; a percentage splits there.
+        knee: where to split the fit in two. `auto` splits at the accuracy of the model that the images were
+            filtered against, if there is one; a percentage splits there; None never splits.
     """
     clean, shift = grid.clean_and_shift(y, x)
     if clean.name == shift.name:
@@ -206,38 +201,40 @@ def fit_shift(
     first, second = grid.column(clean.name), grid.column(shift.name)
     what = f"the fit of {shift.name} on {clean.name}"
     rows = np.flatnonzero(grid.fitted & ~np.isnan(first) & ~np.isnan(second))
-    names = tuple(grid.models[row] for row in rows)
+    names = np.array(grid.models)[rows]
+    pivot = _pivot(grid, shift, first, second, clean.name == shift.clean) if knee == "auto" else knee
     first, second = first[rows], second[rows]
-    pivot = _pivot(grid, shift.name, clean.name) if knee == "auto" else knee
     if pivot is None:
-        return fit_line(first, second, scale=scale, names=names, what=what)
+        return fit_line(first, second, scale=scale, names=tuple(names.tolist()), what=what)
     if isinstance(pivot, str):
         raise OptionError(f"knee must be 'auto', None or a percentage, got {pivot!r}")
-    kept = (second > 0) & np.array([name != shift.filter for name in names])
-    sides = []
-    for side, mask in (("left", first <= pivot), ("right", first > pivot)):
-        mask = mask & kept
-        chosen = tuple(name for name, inside in zip(names, mask, strict=True) if inside)
-        about = f"{what}, {side} of {pivot:g} %,"
-        sides.append(fit_line(first[mask], second[mask], scale=scale, names=chosen, what=about))
-    left, right = sides
-    filtered = tuple(name for name, inside in zip(names, kept, strict=True) if not inside)
-    return Knee(float(pivot), left, right, filtered)
+    usable = (second > 0) & (names != shift.filter)
+    left, right = (
+        fit_line(
+            first[side],
+            second[side],
+            scale=scale,
+            names=tuple(names[side].tolist()),
+            what=f"{what}, {where} of {pivot:g} %,",
+        )
+        for where, side in (("left", usable & (first <= pivot)), ("right", usable & (first > pivot)))
+    )
+    return Knee(float(pivot), left, right, tuple(names[~usable].tolist()))
 
 
-def _pivot(grid: Grid, y: str, x: str) -> float | None:
-    """The standard accuracy of the model that the images were filtered against, if there is one."""
-    if grid.settings.get(y) is None or x != grid.settings[y].clean:
+def _pivot(grid: Grid, shift: Setting, first: Floats, second: Floats, own_clean: bool) -> float | None:
+    """Return the standard accuracy of the model that the images were filtered against, if there is one."""
+    if shift.members or not own_clean:
         return None
-    first, second = grid.column(x), grid.column(y)
-    named = grid.place_of.get(grid.settings[y].filter)
-    zero = np.flatnonzero(grid.fitted & (second == 0) & ~np.isnan(first))
-    row = named if named is not None else (zero[0] if len(zero) == 1 else None)
+    row = grid.row_of.get(shift.filter)
+    if row is None:
+        zero = np.flatnonzero(grid.fitted & (second == 0) & ~np.isnan(first))
+        row = int(zero[0]) if len(zero) == 1 else None
     if row is None or np.isnan(first[row]):
         return None
     usable = grid.fitted & ~np.isnan(first) & (second > 0)
     sides = (usable & (first <= first[row])).sum(), (usable & (first > first[row])).sum()
-    return float(first[row]) if min(sides) >= FEWEST else None
+    return float(first[row]) if min(sides) >= MIN_MODELS else None
 
 
 def band(
@@ -248,11 +245,11 @@ def band(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[Floats, Floats]:
-    """The bootstrap band of a trend at some standard accuracies, in percent.
+    """Return the bootstrap band of a trend at some standard accuracies, in percent.
 
-    Percentiles are conservative: the lower end is rounded down to one of the draws, the upper one up.
+    Percentiles are conservative: the lower bound is rounded down to one of the draws, the upper bound up.
     """
-    low, high = _ends(trend.predict_draws(percent, resamples, seed), level)
+    low, high = _percentiles(trend.predict_draws(percent, resamples, seed), level)
     scale = get_scale(trend.scale)
     return scale.inverse(low), scale.inverse(high)
 
@@ -260,12 +257,12 @@ def band(
 def coefficient_intervals(
     line: Line, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[Interval, Interval]:
-    """Bootstrap intervals of slope and intercept."""
-    low, high = _ends(line.draws(resamples, seed), level)
+    """Return bootstrap intervals of slope and intercept."""
+    low, high = _percentiles(line.draws(resamples, seed), level)
     return Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1]))
 
 
-def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
+def _percentiles(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     tail = (1 - validate_level(level)) / 2
     last = len(drawn) - 1
     low, high = math.floor(tail * last), math.ceil((1 - tail) * last)
@@ -274,19 +271,17 @@ def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
 
 
 def trend_notes(trend: Trend) -> tuple[str, ...]:
-    """What a reader of a trend must know: models that were left out, and too few for the bootstrap."""
+    """Return notes on models left out of a fit, and on lines through too few models."""
     notes = []
     if trend.excluded:
-        why = "for an accuracy of 0 or 100"
+        reason = "an accuracy of 0 or 100"
         if isinstance(trend, Knee):
-            why += ", or because the images were filtered against it"
-        notes.append(f"left out {why}: {', '.join(trend.excluded)}")
+            reason += ", or used to filter the images"
+        notes.append(f"left out ({reason}): {', '.join(trend.excluded)}")
     return (*notes, *few_models(trend))
 
 
 def few_models(trend: Trend) -> tuple[str, ...]:
-    """A note if a line has too few models for the bootstrap."""
-    fewest = min(line.n for _, line in trend.sides)
-    if fewest >= FEW:
-        return ()
-    return (f"a line through {fewest} models: bootstrap intervals of so few are too narrow",)
+    """Return a note if a line has too few models for the bootstrap."""
+    n = min(line.n for _, line in trend.sides)
+    return () if n >= FEW else (f"bootstrap intervals are too narrow for a line through {n} models",)

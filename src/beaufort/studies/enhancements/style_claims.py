@@ -61,7 +61,7 @@ def styles_in_testbed() -> tuple[StyleRow, ...]:
     }
     styled = 1 - grid.column("stylized_imagenet") / 100
     whole = np.isfinite(styled) & np.all([np.isfinite(one).all(axis=1) for one in columns.values()], axis=0)
-    base = grid.place_of["alexnet"]
+    base = grid.row_of["alexnet"]
     found = []
     for row in np.flatnonzero(grid.fitted & whole):
         if row == base:

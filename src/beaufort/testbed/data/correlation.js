@@ -1,4 +1,4 @@
-// Synthetic against natural robustness: the map of correlations, and the scatter behind one of its cells.
+// Table of correlations between synthetic and natural robustness, and the scatter plot of one of its cells.
 const C = D.correlation;
 const second = C ? new Plot(byId('plot2'), byId('over2')) : null;
 const pair = C ? { row: C.row, column: C.column } : null;
@@ -25,7 +25,7 @@ function drawPair() {
       context.moveTo(0, plot.py(0)); context.lineTo(plot.width, plot.py(0)); context.stroke(); context.restore();
     } });
   const [r, n] = C.cells[pair.row][pair.column];
-  byId('pair-text').textContent = `${D.settings[a].title} and ${D.settings[b].title}: Pearson ${points2(r)} over ${n} models that are not standard.`;
+  byId('pair-text').textContent = `${D.settings[a].title} and ${D.settings[b].title}: Pearson correlation ${points2(r)}, ${n} models that are not standard.`;
 }
 
 function choosePair(row, col) {
@@ -48,6 +48,6 @@ if (C) {
     const button = event.target.closest('button');
     if (button) choosePair(Number(button.dataset.row), Number(button.dataset.column));
   });
-  listen(second, (p) => `${D.names[p.m]}\n${D.looks[p.look].label}\nρ across ${points2(p.x)}, up ${points2(p.y)} points`);
+  listen(second, (p) => `${D.names[p.m]}\n${D.looks[p.look].label}\nρ horizontal ${points2(p.x)}, vertical ${points2(p.y)} points`);
   choosePair(pair.row, pair.column);
 }

@@ -1,19 +1,19 @@
-// The trend and its band, and exact intervals of accuracies: as beaufort.testbed has them, for any two settings.
+// Trends with bands, and exact intervals of accuracies, as beaufort.testbed computes them.
 const clampPercent = (p) => Math.min(Math.max(p, 1e-6), 100 - 1e-6);
 const SCALES = {
   logit: { forward: (p) => Math.log(p / (100 - p)), inverse: (z) => 100 / (1 + Math.exp(-z)) },
   linear: { forward: (p) => p, inverse: (z) => z },
 };
 
-// Accuracies of a setting in percent, NaN where there is none; means of settings are made when first asked for.
+// Accuracies of a setting in percent, NaN where missing; means of settings are computed when first used.
 const columns = new Map();
 function column(k) {
   if (!columns.has(k)) {
     const setting = D.settings[k];
-    const made = setting.members
+    const values = setting.members
       ? D.names.map((_, m) => setting.members.reduce((sum, one) => sum + column(one)[m], 0) / setting.members.length)
       : D.values[k].map((v) => (v === null ? NaN : v / 100000));
-    columns.set(k, made);
+    columns.set(k, values);
   }
   return columns.get(k);
 }
@@ -33,7 +33,7 @@ function leastSquares(points) {
   return { slope: xy / xx, intercept: my - (xy / xx) * mx, r2: xy ** 2 / (xx * yy), n, points };
 }
 
-// A trend of one line, or of two that meet where a model has filtered the images; kept with its resamples.
+// A trend of one line, or of two that meet at the model used to filter the images; cached with its resamples.
 const trends = new Map();
 function fitTrend(x, y, scale) {
   const key = `${x} ${y} ${scale}`;
@@ -82,7 +82,7 @@ function placesBelow(n, seed) {
   };
 }
 
-// Which models each resample draws: the same for all lines through as many models.
+// Models of each resample, the same for all lines through equally many models.
 const drawnPlaces = new Map();
 function places(n, times) {
   if (!drawnPlaces.has(n)) {
@@ -135,12 +135,12 @@ function incompleteBeta(a, b, x) {
   }
   return (Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x)) * result) / a;
 }
-// Newton's steps between bounds that close in.
-function betaQuantile(share, a, b) {
+// Newton's method, kept inside a bracket.
+function betaQuantile(probability, a, b) {
   let low = 0, high = 1, x = a / (a + b);
   const front = logGamma(a + b) - logGamma(a) - logGamma(b);
   for (let i = 0; i < 60; i += 1) {
-    const excess = incompleteBeta(a, b, x) - share;
+    const excess = incompleteBeta(a, b, x) - probability;
     if (excess < 0) low = x; else high = x;
     const step = excess / Math.exp(front + (a - 1) * Math.log(x) + (b - 1) * Math.log1p(-x));
     const nearer = x - step > low && x - step < high ? x - step : (low + high) / 2;

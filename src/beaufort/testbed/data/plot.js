@@ -1,7 +1,7 @@
-// A scatter on a canvas: thousands of dots, and a layer over them for what is pointed at.
+// A scatter plot on a canvas, with a second layer for the highlighted dots.
 const MARGIN = { left: 58, right: 16, top: 14, bottom: 46 };
 const PERCENTS = [0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9];
-// Canvas does not know light-dark(); a probe in the page does.
+// A canvas cannot resolve light-dark(); a hidden element can.
 const probe = document.body.appendChild(h('i', { hidden: '' }));
 function ink(name) {
   probe.style.color = `var(${name})`;
@@ -18,7 +18,7 @@ function roundTicks(low, high) {
 class Plot {
   constructor(base, over) { this.base = base; this.over = over; this.points = []; this.scale = 'linear'; }
 
-  // Points have x, y, m (the model) and look; before and after draw what lies under and over the dots.
+  // Points have x, y, m (the model) and look; before and after draw below and above the dots.
   show({ points, scale, titles, unit, before, after }) {
     Object.assign(this, { points, scale, titles, unit, before, after });
     this.draw();
@@ -51,12 +51,12 @@ class Plot {
 
   empty(context) {
     context.fillStyle = ink('--faint'); context.font = '14px system-ui'; context.textAlign = 'center';
-    context.fillText('No model has both of these.', this.width / 2, this.height / 2);
+    context.fillText('No model has both accuracies.', this.width / 2, this.height / 2);
   }
 
   zx(z) { return MARGIN.left + ((z - this.xr[0]) / (this.xr[1] - this.xr[0])) * (this.width - MARGIN.left - MARGIN.right); }
   zy(z) { return this.height - MARGIN.bottom - ((z - this.yr[0]) / (this.yr[1] - this.yr[0])) * (this.height - MARGIN.top - MARGIN.bottom); }
-  // 0 and 100 %, infinitely far on logit axes, are at the edge.
+  // 0 and 100 %, which are infinite on logit axes, are drawn at the edge.
   held(v, [low, high]) {
     const z = SCALES[this.scale].forward(v);
     return Number.isFinite(z) ? z : z < 0 ? low : high;
@@ -111,15 +111,15 @@ class Plot {
     const radius = this.points.length > 600 ? 3 : 4, ratio = this.base.width / this.width, side = 2 * radius + 2;
     context.save();
     this.clip(context);
-    const pictures = D.looks.map((_, look) => {
-      const picture = document.createElement('canvas'), pen = picture.getContext('2d');
-      picture.width = Math.ceil(side * ratio); picture.height = picture.width;
+    const stamps = D.looks.map((_, look) => {
+      const stamp = document.createElement('canvas'), pen = stamp.getContext('2d');
+      stamp.width = Math.ceil(side * ratio); stamp.height = stamp.width;
       pen.scale(ratio, ratio); pen.globalAlpha = 0.82; pen.fillStyle = colorOf(look);
       pen.beginPath(); pen.arc(side / 2, side / 2, radius, 0, 7); pen.fill();
-      return picture;
+      return stamp;
     });
     const order = [...this.points].sort((a, b) => a.look - b.look);
-    for (const p of order) if (!p.own) context.drawImage(pictures[p.look], this.px(p.x) - side / 2, this.py(p.y) - side / 2, side, side);
+    for (const p of order) if (!p.own) context.drawImage(stamps[p.look], this.px(p.x) - side / 2, this.py(p.y) - side / 2, side, side);
     context.restore();
   }
 
@@ -143,7 +143,7 @@ class Plot {
     return best;
   }
 
-  // Rings around what was searched for, and the intervals of what is pointed at.
+  // Draw rings around search results, and the intervals of the highlighted dot.
   mark(found, at) {
     const context = this.over.getContext('2d');
     context.clearRect(0, 0, this.width, this.height);
@@ -171,7 +171,7 @@ function placeTip(canvas, x, y, text) {
   tip.style.top = `${above < 8 ? box.top + y + 18 : above}px`;
 }
 
-// What is pointed at, for both figures.
+// Highlight the dot near the pointer.
 function listen(plot, describe) {
   const move = (event) => {
     const box = plot.base.getBoundingClientRect(), at = plot.near(event.clientX - box.left, event.clientY - box.top);

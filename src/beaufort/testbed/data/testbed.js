@@ -1,4 +1,4 @@
-// What is chosen, and what that changes.
+// Controls of the page, and the figure and table that depend on them.
 const main = new Plot(byId('plot'), byId('over'));
 const view = { x: D.x, y: D.y, scale: D.scale, hidden: new Set(), search: '', order: 'high', trend: null, rows: [] };
 const points2 = (v, digits = 2) => `${v < 0 ? '−' : '+'}${fixed(Math.abs(v), digits)}`;
@@ -37,7 +37,7 @@ function describe(p) {
     `${D.settings[view.y].title}: ${fixed(p.y, 2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`);
 }
 
-// The parts of the figure across which each line of the trend holds, on the stretched axis.
+// Ranges of the transformed x-axis in which each line of the trend holds.
 function spans(trend, plot) {
   if (!trend) return [];
   const pivot = trend.pivot === null ? null : SCALES[view.scale].forward(trend.pivot);
@@ -76,8 +76,8 @@ function drawLine(context, plot) {
 
 function fitText() {
   const trend = view.trend, names = `${D.settings[view.x].title} → ${D.settings[view.y].title}`;
-  if (view.x === view.y) return `${names}: one setting has no trend.`;
-  if (!trend) return `${names}: too few models that differ for a trend.`;
+  if (view.x === view.y) return `${names}: choose two different settings for a trend.`;
+  if (!trend) return `${names}: no trend; too few models with different accuracies.`;
   const one = (line) => {
     const drawn = resample(line), [a, b] = ends(drawn.map((d) => d[0]));
     return `slope ${fixed(line.slope, 3)} [${fixed(a, 3)}, ${fixed(b, 3)}], intercept ${fixed(line.intercept, 3)}, r² ${fixed(line.r2, 2)}, n ${line.n}`;
@@ -85,7 +85,7 @@ function fitText() {
   const where = trend.pivot === null ? one(trend.lines[0])
     : `up to ${fixed(trend.pivot, 2)} %: ${one(trend.lines[0])}; above: ${one(trend.lines[1])}`;
   const fewest = Math.min(...trend.lines.map((line) => line.n));
-  const few = fewest < D.tooFew ? ` A line through ${fewest} models: bootstrap intervals of so few are too narrow.` : '';
+  const few = fewest < D.tooFew ? ` Bootstrap intervals are too narrow for a line through ${fewest} models.` : '';
   return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.${few}`;
 }
 
@@ -105,7 +105,7 @@ function search() {
   const exact = main.found.length === 1 ? main.found[0] : null;
   main.mark(main.found, exact && withIntervals(exact));
   byId('found').textContent = !wanted ? '' : exact ? describe(exact).replaceAll('\n', '; ')
-    : main.found.length ? `${main.found.length} of ${view.rows.length} models` : `nothing matches “${wanted}” among the ${view.rows.length} models shown`;
+    : main.found.length ? `${main.found.length} of ${view.rows.length} models` : `no match for “${wanted}” in ${view.rows.length} models`;
   drawTable();
 }
 
@@ -114,7 +114,7 @@ function drawTable() {
   const wanted = new Set(main.found.map((p) => p.m)), sign = view.order === 'high' ? -1 : 1;
   const rows = view.rows.map((p) => [p, rhoOf(p)]).filter(([p, rho]) => !Number.isNaN(rho) && (!view.search.trim() || wanted.has(p.m)));
   rows.sort((a, b) => sign * (a[1] - b[1]));
-  byId('shown').textContent = rows.length > LONGEST ? `${LONGEST} of ${rows.length}; search for others` : `${rows.length}`;
+  byId('shown').textContent = rows.length > LONGEST ? `${LONGEST} of ${rows.length}; search to see more` : `${rows.length}`;
   const cell = (value, t) => h('td', { class: 'num' }, fixed(value, 2), h('small', null, within(t)));
   document.querySelector('#table thead').replaceChildren(h('tr', null, h('th', null, 'Model'), h('th', { class: 'num' }, 'ρ'),
     h('th', { class: 'num' }, D.settings[view.x].title), h('th', { class: 'num' }, D.settings[view.y].title), h('th', null, 'Type')));

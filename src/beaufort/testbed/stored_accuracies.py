@@ -1,0 +1,198 @@
+"""Accuracies from a result store: as a grid of all models, or as the scores of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
+
+import numpy as np
+
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_choice
+from beaufort.corruptions import get_corruption_names
+from beaufort.models import Preprocessing
+from beaufort.results import Results, open_parts
+from beaufort.suites.conditions import Condition
+from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.own_scores import Score
+
+# Names in a grid: those of conditions
+
+
+def grid_of_store(store: str | Path) -> Grid:
+    """Return the models of a store with predictions for all conditions of its last suite, or a part of it.
+
+    Settings have the names of conditions without the dataset: `clean`, `fog@3`. In a suite of several
+    datasets, each is a setting of its name, compared with its counterpart, and its conditions are
+    `photos/fog@3`. The trend is fitted on all models, because a store does not know which are standard.
+    """
+    parts = open_parts(store)
+    models = tuple(dict.fromkeys(model for part in parts for model in part.models))
+    columns: dict[Setting, list[float]] = {}
+    for part in parts:
+        for setting, accuracies in _columns(part, {other.suite.name for other in parts}):
+            columns[setting] = [100 * accuracies.get(model, np.nan) for model in models]
+    about = parts[0].part_of or f"{parts[0].suite} on {parts[0].dataset}"
+    everything = np.ones(len(models), bool)
+    return Grid(
+        PurePath(store).name,
+        models,
+        {setting.name: np.array(column) for setting, column in columns.items()},
+        {setting.name: setting for setting in columns},
+        ("UNKNOWN",) * len(models),
+        everything,
+        "all models, because a store does not say which are standard",
+        {"not-standard": everything},
+        facts={"source": f"a store; {about}"},
+    )
+
+
+def _columns(part: Results, parts: set[str]) -> Iterator[tuple[Setting, dict[str, float]]]:
+    """Yield each setting of a dataset with the accuracies of its models."""
+    predictions = {model: part.predictions(model) for model in part.models}
+    images = min(len(one) for one in predictions.values())
+    counterpart = part.suite.counterpart if part.suite.counterpart in parts else None
+    conditions = next(iter(predictions.values())).conditions
+    clean = (part.suite.name if part.part_of else "clean") if any(one.clean for one in conditions) else None
+    for condition in conditions:
+        if clean is not None and condition.clean:
+            kind, group = ("natural", "dataset_shift") if counterpart else ("standard", "s1")
+            setting = Setting(clean, kind, group, images=images, clean=counterpart)
+        else:
+            name = str(condition).partition("/")[2]
+            name = f"{part.suite.name}/{name}" if part.part_of else name
+            corruption, _, severity = name.partition("@")
+            setting = Setting(
+                name,
+                "synthetic",
+                "corruption",
+                corruption,
+                int(severity) if severity.isdigit() else None,
+                "on-disk" if part.stored else "in-memory",
+                images,
+                clean=clean or counterpart,
+            )
+        yield (
+            setting,
+            {
+                model: float(one.correct[one.conditions.index(condition)].mean())
+                for model, one in predictions.items()
+            },
+        )
+
+
+# Names in the scores of a model: those of the testbed
+
+_ATTACKS: Mapping[str, str] = {
+    "testbed-pgd-linf@0.5/255": "pgd.linf.eps0.5",
+    "testbed-pgd-linf@2/255": "pgd.linf.eps2",
+    "testbed-pgd-l2@0.1": "pgd.l2.eps0.1",
+    "testbed-pgd-l2@0.5": "pgd.l2.eps0.5",
+}
+
+PART_SETTINGS: Mapping[str, str] = {
+    "imagenet-val": "val",
+    "imagenet-val-imagenet-a": "val-on-imagenet-a-classes",
+    "imagenet-val-imagenet-r": "val-on-imagenet-r-classes",
+    "imagenet-val-objectnet": "val-on-objectnet-classes",
+    "imagenet-val-objectnet-125": "val-on-objectnet-classes",
+    "imagenet-val-vid-robust": "val-on-vid-robust-classes",
+    "imagenet-val-ytbb-robust": "val-on-ytbb-robust-classes",
+    "imagenetv2-matched-frequency": "imagenetv2",
+    "imagenetv2-threshold-0.7": "imagenetv2-threshold-0.7-format-val",
+    "imagenetv2-top-images": "imagenetv2-top-images-format-val",
+    "stylized-imagenet": "stylized_imagenet",
+    "vid-robust-anchors": "vid-robust",
+    "ytbb-robust-anchors": "ytbb-robust",
+}
+"""The testbed's names of datasets in the suites of natural shifts, where they differ."""
+
+_OBJECTNET = {"paper": "imagenet-val-objectnet-125", "latest": "imagenet-val-objectnet"}
+"""The clean counterpart of ObjectNet in each grid: 125 classes in the paper, 113 in later versions."""
+
+
+def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tuple[Score, ...]:
+    """Return the accuracies of a model in the last run of a store, under the names of a grid.
+
+    Corruptions made by Beaufort correspond to the testbed's in-memory settings, stored images to its settings
+    on disk; for a leaderboard they are averaged. A dataset of a suite of several is the setting of its name.
+    """
+    parts = open_parts(store)
+    models = [name for name in parts[0].models if all(name in part.models for part in parts)]
+    if model is None and len(models) != 1:
+        raise OptionError(f"{store} has {len(models)} models; choose one with --model")
+    name = models[0] if model is None else validate_choice(f"model of {store}", model, models)
+    scores = _leaderboard_scores if reference.name.startswith("robustbench-") else _testbed_scores
+    return tuple(score for part in parts for score in scores(part, name, reference))
+
+
+def _testbed_scores(results: Results, model: str, reference: Grid) -> Iterator[Score]:
+    differences: tuple[str, ...] = ()
+    space = results.space(model)
+    outputs = space.count or results.outputs or len(results.classes)
+    clean_of_objectnet = _OBJECTNET.get(reference.name, results.suite.name)
+    if results.suite.name in _OBJECTNET.values() and results.suite.name != clean_of_objectnet:
+        differences = (f"the reference's classes are those of {clean_of_objectnet}",)
+    elif space.identity and outputs not in {0, 1000}:
+        differences = (
+            "the reference predicts one of ImageNet's 1,000 classes, this model one of "
+            f"{outputs:,} of {results.dataset}: the two are not comparable",
+        )
+    predictions = results.predictions(model)
+    for condition, accuracy in zip(
+        predictions.conditions, predictions.correct.mean(axis=1).tolist(), strict=True
+    ):
+        yield Score(
+            _testbed_setting(results, condition),
+            100 * accuracy,
+            len(predictions),
+            "all" if space.identity or space.convention == "all" else "subset",
+            _preprocessing(results, model, condition),
+            differences,
+        )
+
+
+def _leaderboard_scores(results: Results, model: str, reference: Grid) -> Iterator[Score]:
+    predictions = results.predictions(model)
+    accuracies = 100 * predictions.correct.mean(axis=1)
+    clean = np.array([condition.clean for condition in predictions.conditions])
+    for accuracy in accuracies[clean].tolist():
+        yield Score("clean", accuracy, len(predictions))
+    if clean.all():
+        return
+    suite, dataset, differences = results.suite, reference.name.removeprefix("robustbench-"), []
+    common = set(suite.corruptions) == set(get_corruption_names("common")) and not suite.shifts
+    if not common or set(suite.severities) != {1, 2, 3, 4, 5}:
+        differences.append(
+            f"the reference's mean is over the benchmark's 15 corruptions × 5, this one over {suite.name}'s"
+        )
+    if suite.dataset.partition("-")[0] != dataset:
+        differences.append(
+            f"the reference's images are of {dataset}, these of {results.dataset} ({suite.name})"
+        )
+    if not results.stored:
+        differences.append("the reference uses the published files, these images were corrupted in memory")
+    mean = float(accuracies[~clean].mean())
+    yield Score("corruptions", mean, len(predictions), differences=tuple(differences))
+
+
+def _testbed_setting(results: Results, condition: Condition) -> str:
+    if condition.clean:
+        return PART_SETTINGS.get(results.suite.name, results.suite.name) if results.part_of else "val"
+    if condition.corruption in get_corruption_names("all"):
+        severity = "" if condition.severity is None else f".{condition.severity}"
+        storage = "on-disk" if results.stored else "in-memory"
+        return f"imagenet-c.{condition.corruption}{severity}_{storage}"
+    return _ATTACKS.get(condition.done, condition.done)
+
+
+def _preprocessing(results: Results, model: str, condition: Condition) -> str:
+    """Return `own` if images were resized as the model does it itself, before anything else was done."""
+    steps = results.suite.prepare
+    if not steps and (condition.clean or condition.needs_model or results.stored):
+        return "own"
+    own = Preprocessing.from_dict(results.cells[model][condition].model["preprocessing"])
+    usual = [f"resize {own.resize}", f"crop {own.size[0] if own.size else None}"]
+    if results.stored or [str(step) for step in steps] == usual:
+        return "own"
+    return ", ".join(map(str, steps)) or "before the model's own resize and crop"
