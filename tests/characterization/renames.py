@@ -91,6 +91,7 @@ CODE: dict[str, str] = {
     "keep_logits=True)": "options=RunOptions(keep_logits=True))",
     "answer_pixels": "predict_pixels",
     "broad_classes": "superclasses",
+    "front.show(": "front.apply(",
     "front_kinds": "filter_kinds",
     "find_space": "find_label_space",
     "kind_of": "dataset_kind",

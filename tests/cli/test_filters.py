@@ -44,14 +44,14 @@ def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("filters", "told"),
     [
-        (["ten-crop"], "short side 32 bilinear, middle 32×32, ten-crop of 28×28"),
-        (["ten-crop:pad=2"], "short side 28 bilinear, middle 28×28, ten-crop-pad2 of 28×28"),
-        (["stretch", "clahe:tiles=4"], "short side 28 bilinear, middle 28×28, stretch, clahe-tiles4"),
+        (["ten-crop"], "short side 32 bilinear, center 32×32, ten-crop of 28×28"),
+        (["ten-crop:pad=2"], "short side 28 bilinear, center 28×28, ten-crop-pad2 of 28×28"),
+        (["stretch", "clahe:tiles=4"], "short side 28 bilinear, center 28×28, stretch, clahe-tiles4"),
     ],
 )
 def test_check_tells_what_is_done_to_images(filters: list[str], told: str) -> None:
     chosen = [part for one in filters for part in ("--filter", one)]
-    assert f"\npreprocessing: {told}, grey 0..1, " in invoke("check", "demo:digits", *chosen)
+    assert f"\npreprocessing: {told}, gray 0..1, " in invoke("check", "demo:digits", *chosen)
 
 
 def test_slips_and_the_list(digits: Path) -> None:

@@ -28,7 +28,7 @@ def test_digits_says_what_it_is() -> None:
     spec = load_model("demo:digits").spec
     assert (spec.name, spec.source, spec.label_space) == ("digits", "demo:digits", "mnist")
     assert (spec.class_names, spec.classes) == (tuple("0123456789"), 10)
-    assert str(spec.preprocessing) == "short side 28 bilinear, middle 28×28, grey 0..1, NCHW float32"
+    assert str(spec.preprocessing) == "short side 28 bilinear, center 28×28, gray 0..1, NCHW float32"
     assert spec.weights == f"sha256:{FACTS['sha256']}"
 
 

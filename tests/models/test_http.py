@@ -1,4 +1,4 @@
-"""A service on this machine: the protocol, retries, the token, and answers that are none."""
+"""A service on this machine: the protocol, retries, the token, and invalid responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from PIL import Image
 from beaufort._core.errors import OptionError
 from beaufort.models import ModelError, load_model
 from beaufort.models import http as adapter
-from beaufort.models._http_client import Client, NoAnswerError
+from beaufort.models._http_client import Client, NoResponseError
 from tests.json_service import JsonService, Reply
 
 Answer = Callable[[dict[str, Any], Any], tuple[int, Any, dict[str, str]]]
@@ -74,14 +74,14 @@ def test_images_can_be_resized_first(service: Service, photos: NDArray[np.uint8]
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
-def test_passing_troubles_are_sat_out(service: Service, photos: NDArray[np.uint8], status: int) -> None:
+def test_temporary_errors_are_retried(service: Service, photos: NDArray[np.uint8], status: int) -> None:
     service.answers = [(status, b"later", {}), (status, b"later", {}), None]
     assert load_model(service.address)(photos).shape == (6, 3)
     assert len(service.asked) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 302])
-def test_refusals_are_final(service: Service, photos: NDArray[np.uint8], status: int) -> None:
+def test_rejections_are_final(service: Service, photos: NDArray[np.uint8], status: int) -> None:
     service.answers = [(status, b"no such thing", {"Location": "http://127.0.0.1:9/"})]
     with pytest.raises(ModelError, match=f"status {status}, no such thing"):
         load_model(service.address)(photos)
@@ -90,7 +90,7 @@ def test_refusals_are_final(service: Service, photos: NDArray[np.uint8], status:
 
 def test_retries_end(service: Service, photos: NDArray[np.uint8]) -> None:
     service.answers = [(503, b"busy", {})]
-    with pytest.raises(ModelError, match="no answer in 3 attempts; the last: status 503, busy"):
+    with pytest.raises(ModelError, match="3 attempts.*status 503, busy"):
         load_model(service.address, retries=2)(photos)
     assert len(service.asked) == 3
 
@@ -103,17 +103,17 @@ def test_retry_after(service: Service, photos: NDArray[np.uint8], monkeypatch: p
     assert waits[0] == 3
     assert 0.01 <= waits[1] <= 0.02
     service.answers = [(429, b"", {"Retry-After": "4000"})]
-    with pytest.raises(ModelError, match="asks to wait 4000 s"):
+    with pytest.raises(ModelError, match="4000 s"):
         one.classify(photos)
     assert adapter._seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 0
     assert adapter._seconds("soon") is None
 
 
-def test_nobody_there(service: Service, photos: NDArray[np.uint8]) -> None:
+def test_connection_refused(service: Service, photos: NDArray[np.uint8]) -> None:
     with socket.socket() as taken:  # nobody else can listen there
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        with pytest.raises(ModelError, match="no answer in 2 attempts"):
+        with pytest.raises(ModelError, match="2 attempts"):
             load_model(address, retries=1, timeout=60)(photos)
 
 
@@ -130,7 +130,7 @@ def test_timeout(service: Service, photos: NDArray[np.uint8], monkeypatch: pytes
 def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(service.address, token="HOUSE_TOKEN")
     monkeypatch.delenv("HOUSE_TOKEN", raising=False)
-    with pytest.raises(ModelError, match="option token names must hold the token") as caught:
+    with pytest.raises(ModelError, match="option token") as caught:
         model(photos)
     assert "HOUSE" not in str(caught.value)
     monkeypatch.setenv("HOUSE_TOKEN", "s3cret")
@@ -143,17 +143,16 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"<html>", "must answer with JSON"),
-        ({"scores": []}, "must answer with JSON"),
-        ({"logits": [[1, 2], [3]]}, "must answer with JSON"),
-        ({"logits": [[1, 2]]}, r"6 images with 6 rows, got shape \(1, 2\)"),
-        (
-            {"logits": [[1]] * 6, "version": "8"},
-            "must answer as version '7', as which it was loaded, got '8'",
-        ),
+        (b"<html>", "JSON like .*<html>"),
+        ({"scores": []}, "JSON like .*scores"),
+        ({"logits": [[1, 2], [3]]}, "JSON like"),
+        ({"logits": [[1, 2]]}, r"shape \(1, 2\) for 6 images"),
+        ({"logits": [["1"]] * 6}, r"shape \(6, 1\)"),
+        ({"logits": [[1]] * 5 + [[1e999]]}, "infinite"),
+        ({"logits": [[1]] * 6, "version": "8"}, "version '8' instead of '7'"),
     ],
 )
-def test_answers_that_are_none(service: Service, photos: NDArray[np.uint8], content: Any, told: str) -> None:
+def test_invalid_responses(service: Service, photos: NDArray[np.uint8], content: Any, told: str) -> None:
     service.answers = [(200, content, {})]
     with pytest.raises(ModelError, match=told):
         load_model(service.address, version="7")(photos)
@@ -180,7 +179,7 @@ def test_secrets_stay_in_the_request(service: Service, photos: NDArray[np.uint8]
     assert "s3cret" not in repr(model) + json.dumps(model.spec.to_dict())
     assert "HOUSE" not in repr(model)
     for token in ("s3cret-value", "two words", ""):
-        with pytest.raises(OptionError, match="must be the name of an environment variable") as caught:
+        with pytest.raises(OptionError, match="name of an environment variable") as caught:
             load_model(service.address, token=token)
         assert "s3cret" not in str(caught.value)
 
@@ -202,8 +201,8 @@ def test_connections_are_kept(photos: NDArray[np.uint8], monkeypatch: pytest.Mon
     running.close()
 
 
-def test_a_service_that_dribbles_is_left(photos: NDArray[np.uint8]) -> None:
-    """Each byte comes in time; the answer does not."""
+def test_slow_responses_time_out(photos: NDArray[np.uint8]) -> None:
+    """Each byte arrives in time; the response does not."""
     line = socket.create_server(("127.0.0.1", 0))
 
     def dribble() -> None:
@@ -218,17 +217,17 @@ def test_a_service_that_dribbles_is_left(photos: NDArray[np.uint8]) -> None:
     line.close()
 
 
-def test_whoever_notices_first_says_how_long_was_waited() -> None:
-    """The thread that listens to a silent service, or the one that waits for it."""
+def test_both_timeouts_name_the_time_limit() -> None:
+    """That of the thread of the request, and that of the thread that waits for it."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}/", 0.1)
-        with pytest.raises(NoAnswerError, match=r"timed out after 0\.1 s"):
+        with pytest.raises(NoResponseError, match=r"timed out after 0\.1 s"):
             client._exchange(client._client, b"", {}, 1000)
-        with pytest.raises(NoAnswerError, match=r"timed out after 0\.1 s"):
+        with pytest.raises(NoResponseError, match=r"timed out after 0\.1 s"):
             client.post(b"", {}, 1000)
 
 
-def test_a_cut_answer_is_asked_for_again(service: Service, photos: NDArray[np.uint8]) -> None:
+def test_incomplete_responses_are_retried(service: Service, photos: NDArray[np.uint8]) -> None:
     service.answers = [(200, b'{"logits": [[1, 2', {"Content-Length": "400"}), None]
     assert load_model(service.address)(photos).shape == (6, 3)
     assert len(service.asked) == 2

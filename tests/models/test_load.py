@@ -61,18 +61,18 @@ def test_python_factory_with_preprocessing(photos: NDArray[np.uint8]) -> None:
     [
         ("python:house_nets:mean", "did you mean 'means'"),
         ("python:house_net:means", "no module named 'house_net'"),
-        ("python:house_nets", "must have the form python:package.module:factory"),
-        ("python:house_nets:number", "must be a function that returns a model, got int"),
+        ("python:house_nets", "python:package.module:factory"),
+        ("python:house_nets:number", "got int"),
         ("python:house_nets:text", "got str"),
         ("onxx:a.onnx", "did you mean 'onnx'"),
-        ("resnet50", "unknown model 'resnet50'; a model is written as onnx:"),
-        ("timm:", "needs a name after the colon"),
-        ("", "a model is written as"),
-        ("absent.onnx", "absent.onnx is not a file"),
-        ("torch:absent.pt2", "is not a file"),
+        ("resnet50", "unknown model 'resnet50'.*onnx:"),
+        ("timm:", "missing name.*timm:"),
+        ("", "missing name"),
+        ("absent.onnx", "not found: absent.onnx"),
+        ("torch:absent.pt2", "not found: absent.pt2"),
     ],
 )
-def test_sentences(text: str, told: str) -> None:
+def test_errors(text: str, told: str) -> None:
     with pytest.raises(BeaufortError, match=told):
         load_model(text)
 
@@ -88,7 +88,7 @@ def test_unknown_options_are_named() -> None:
 def test_a_finished_model_of_a_factory_takes_no_options() -> None:
     assert load_model("python:house_nets:finished").spec.name == "three"
     for given in ({"name": "other"}, {"label_space": "mnist"}, {"max_batch": 1}):
-        with pytest.raises(OptionError, match=f"spec of its own, got {next(iter(given))}"):
+        with pytest.raises(OptionError, match=next(iter(given))):
             load_model("python:house_nets:finished", **given)
 
 
@@ -106,7 +106,7 @@ def test_a_model_is_itself() -> None:
     model = as_model(lambda x: x.mean(axis=(1, 2)))
     assert as_model(model) is model
     for given in ({"range": "0..1"}, {"name": "other"}, {"label_space": "mnist"}, {"max_batch": 1}):
-        with pytest.raises(OptionError, match=f"spec of its own, got {next(iter(given))}"):
+        with pytest.raises(OptionError, match=next(iter(given))):
             as_model(model, **given)
     with pytest.raises(ModelError, match="got int"):
         as_model(3)
@@ -125,7 +125,7 @@ def test_a_model_is_itself() -> None:
         ),
     ],
 )
-def test_wrong_answers(answer: NDArray[np.float64], told: str) -> None:
+def test_invalid_logits(answer: NDArray[np.float64], told: str) -> None:
     model = as_model(lambda _: answer, classes=3)
     with pytest.raises(ModelError, match=told):
         model(np.zeros((2, 8, 8, 3), np.uint8))

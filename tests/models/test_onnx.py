@@ -70,7 +70,7 @@ def test_a_file_of_one_size_takes_no_other(tmp_path: Path) -> None:
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
     assert load_model(str(path), input_size=32).spec.input_size == (32, 32)
     for size in (64, (32, 48), None):
-        with pytest.raises(OptionError, match=r"input_size must be \(32, 32\), the only one"):
+        with pytest.raises(OptionError, match=r"input_size must be \(32, 32\)"):
             load_model(str(path), input_size=size)
 
 
@@ -85,7 +85,7 @@ def test_weights_beside_the_file_count(tmp_path: Path, photos: NDArray[np.uint8]
     beside.write_bytes(bytes(content))
     assert load_model(str(path)).spec.digest != model.spec.digest
     beside.unlink()
-    with pytest.raises(ModelFileError, match="does not exist in its folder"):
+    with pytest.raises(ModelFileError, match="not found in its folder"):
         load_model(str(path))
 
 
@@ -102,7 +102,7 @@ def test_weights_elsewhere_are_refused(tmp_path: Path, location: str) -> None:
         (tmp_path / "model/loop.bin").symlink_to(tmp_path / "model/loop.bin")
     if location == "link.bin":
         (tmp_path / "model/link.bin").symlink_to(tmp_path / "secret.bin")
-    with pytest.raises(ModelFileError, match="in its own folder"):
+    with pytest.raises(ModelFileError, match="outside of its folder"):
         load_model(str(path))
 
 
@@ -117,7 +117,7 @@ def test_damaged_files(tmp_path: Path, content: bytes) -> None:
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
     for options in ({"output": "probabilities"}, {"threads": 0}, {"device": "tpu"}, {"max_batch": 0}):
-        with pytest.raises(BeaufortError, match="must be"):
+        with pytest.raises(BeaufortError, match=next(iter(options))):
             load_model(str(path), **options)
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         with pytest.raises(MissingExtraError, match="onnxruntime-gpu"):
@@ -165,7 +165,7 @@ def test_a_real_fixed_batch(shared: Path) -> None:
     assert 0.6 < accuracy < 0.8, accuracy
 
 
-def test_metadata_that_name_another_size_are_refused(tmp_path: Path) -> None:
+def test_metadata_with_another_size_are_rejected(tmp_path: Path) -> None:
     import onnx
 
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
@@ -173,7 +173,7 @@ def test_metadata_that_name_another_size_are_refused(tmp_path: Path) -> None:
         model = onnx.load(path)
         onnx.helper.set_model_props(model, {"beaufort.resize": said})
         onnx.save(model, tmp_path / "said.onnx")
-        with pytest.raises(ModelError, match="resized to its input size"):
+        with pytest.raises(ModelError, match=r"input size \(32, 32\), got"):
             load_model(str(tmp_path / "said.onnx"))
 
 

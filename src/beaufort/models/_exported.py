@@ -1,8 +1,8 @@
-"""Exported programs of torch (`.pt2`), opened after a look inside.
+"""Exported programs of torch (`.pt2`), checked before they are opened.
 
 `torch.export.load` unpickles parts of the archive and evaluates the expressions of sizes in it. So each
-pickle must hold tensors only, each expression must be arithmetic, and each operation one of torch's.
-What an exported program computes is still up to whoever made it.
+pickle must contain only tensors, each expression must be arithmetic, and each operation one of torch's.
+An exported program can still compute anything.
 """
 
 from __future__ import annotations
@@ -32,112 +32,103 @@ _ARITHMETIC = (
 
 
 class Exported(NamedTuple):
-    """A program and what its input tells."""
+    """A program with the preprocessing for its input."""
 
     module: Any
     preprocessing: Preprocessing
     batch: int | None
-    """The only number of images that it takes at once; None if any."""
+    """The only batch size that it accepts; None if any."""
 
 
 def open_exported(file: Path) -> Exported:
-    """The program in a file."""
+    """Return the program in a file."""
     torch = require("torch", "torch", what="torch models")
-    _look_inside(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            problem = next(_problems(archive, file.stat().st_size), None)
+    except Exception as error:  # damaged files raise errors of any class
+        raise ModelFileError(f"{file} is not an exported program, or is damaged: {error}") from None
+    if problem is not None:
+        raise ModelFileError(f"{file} {problem}")
     try:
         program = torch.export.load(file)
         has_guards = "check_guards" in inspect.signature(program.module).parameters
         module = program.module(check_guards=False) if has_guards else program.module()
-    except Exception as error:  # the archive comes from anyone
+    except Exception as error:  # damaged files raise errors of any class
         raise ModelFileError(f"torch cannot open {file} as an exported program: {error!s:.300}") from None
-    return Exported(module, *_input(program, file))
-
-
-def _input(program: Any, file: Path) -> tuple[Preprocessing, int | None]:
-    wanted = program.graph_signature.user_inputs
-    found = [
-        node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted
+    names = program.graph_signature.user_inputs
+    inputs = [
+        node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in names
     ]
-    shapes = [tuple(getattr(value, "shape", ())) for value in found]
+    shapes = [tuple(getattr(value, "shape", ())) for value in inputs]
     sides = [side if isinstance(side, int) else None for shape in shapes for side in shape]
     if len(shapes) != 1 or len(sides) != 4 or sides[1] not in (1, 3):
         raise ModelError(f"{file} must have one input of shape (n, 1 or 3, h, w), got {shapes}")
-    height, width = sides[2:]
+    batch, channels, height, width = sides
     size = None if height is None or width is None else (height, width)
     resize = None if size is None else size[0] if size[0] == size[1] else size
-    return Preprocessing(size=size, resize=resize, channels=sides[1]), sides[0]
+    return Exported(module, Preprocessing(size=size, resize=resize, channels=channels), batch)
 
 
-def _look_inside(file: Path) -> None:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            if len(set(names)) != len(names):
-                raise ModelFileError(f"{file} must not hold two parts of the same name")
-            if sum(part.file_size for part in archive.infolist()) > 2 * file.stat().st_size + _SLACK:
-                raise ModelFileError(f"{file} must not be compressed: torch stores its parts as they are")
-            for name in names:
-                _check_part(archive, name, file)
-    except ModelFileError:
-        raise
-    except Exception as error:  # the archive comes from anyone
-        raise ModelFileError(f"{file} is not an exported program, or is damaged ({error})") from None
+def _problems(archive: zipfile.ZipFile, size: int) -> Iterator[str]:
+    """Yield what makes an archive unsafe to open."""
+    names = archive.namelist()
+    if len(set(names)) != len(names):
+        yield "contains two parts of the same name"
+    if sum(part.file_size for part in archive.infolist()) > 2 * size + _SLACK:
+        yield "is compressed, which torch never does"
+    for name in names:
+        if any(folder in f"/{name}" for folder in _COMPILED) or Path(name).name.startswith(_OBJECTS):
+            yield f"contains compiled code or objects ({name}); only plain programs are supported"
+        pickles = [name] if name.endswith(".pt") else []
+        if name.endswith(".json"):
+            content = json.loads(archive.read(name))
+            if name.endswith("_config.json"):
+                folder = name.rpartition("/")[0]
+                entries = content["config"].values()
+                pickles = [f"{folder}/{entry['path_name']}" for entry in entries if entry.get("use_pickle")]
+            for expression in _values(content, "expr_str"):
+                if not _is_arithmetic(expression):
+                    yield f"describes a size as {expression!r:.80}, which is not arithmetic"
+            for nodes in _values(content, "nodes"):
+                for target in (node["target"] for node in nodes):
+                    if not target.startswith(_OPERATIONS):
+                        yield f"calls {target!r:.80}; only operations of torch are allowed"
+        for pickled in pickles:
+            if error := _pickle_error(archive.read(pickled)):
+                yield f"contains more than tensors in {pickled}, which could run arbitrary code: {error}"
 
 
-def _check_part(archive: zipfile.ZipFile, name: str, file: Path) -> None:
-    if any(folder in f"/{name}" for folder in _COMPILED) or Path(name).name.startswith(_OBJECTS):
-        raise ModelFileError(f"{file} must be a plain program, got compiled code or objects ({name})")
-    if name.endswith(".pt"):
-        _check_pickle(archive.read(name), name, file)
-    elif name.endswith(".json"):
-        content = json.loads(archive.read(name))
-        if name.endswith("_config.json"):
-            for entry in content["config"].values():
-                if entry.get("use_pickle"):
-                    beside = f"{name.rpartition('/')[0]}/{entry['path_name']}"
-                    _check_pickle(archive.read(beside), beside, file)
-        for expression in _values(content, "expr_str"):
-            _check_expression(expression, file)
-        for target in (node["target"] for nodes in _values(content, "nodes") for node in nodes):
-            if not target.startswith(_OPERATIONS):
-                raise ModelFileError(f"{file} must call only operations of torch, got {target!r:.80}")
-
-
-def _check_pickle(content: bytes, name: str, file: Path) -> None:
+def _pickle_error(content: bytes) -> str:
     torch = require("torch", "torch", what="torch models")
-    if not content:
-        return
     try:
-        torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except Exception as error:  # bytes of anyone's may raise anything
-        raise ModelFileError(
-            f"{file} must hold only tensors in its part {name}: unpickling anything else could run "
-            f"arbitrary code ({error!s:.80})"
-        ) from None
+        if content:
+            torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as error:  # damaged files raise errors of any class
+        return f"{str(error) or type(error).__name__:.80}"
+    return ""
 
 
-def _check_expression(text: Any, file: Path) -> None:
-    refused = ModelFileError(f"{file} describes a size as {text!r:.80}, which is not arithmetic")
+def _is_arithmetic(text: Any) -> bool:
     try:
-        if len(text) > _LONGEST_EXPRESSION:
-            raise refused
-        tree = ast.parse(text, mode="eval")
+        tree = ast.parse(text, mode="eval") if len(text) <= _LONGEST_EXPRESSION else None
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        raise refused from None
-    for node in ast.walk(tree):
-        plain = isinstance(node, _ARITHMETIC)
-        if isinstance(node, ast.Call):
-            plain = isinstance(node.func, ast.Name) and node.func.id[:1].isupper()
-        elif isinstance(node, ast.Name):
-            plain = not node.id.startswith("_")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            plain = node.value.isidentifier() and not node.value.startswith("_")
-        if not plain:
-            raise refused
+        return False
+    return tree is not None and all(map(_is_allowed, ast.walk(tree)))
+
+
+def _is_allowed(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id[:1].isupper()
+    if isinstance(node, ast.Name):
+        return not node.id.startswith("_")
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value.isidentifier() and not node.value.startswith("_")
+    return isinstance(node, _ARITHMETIC)
 
 
 def _values(content: Any, key: str) -> Iterator[Any]:
-    """Every value under a key, however deep."""
+    """Yield every value under a key, at any depth."""
     if isinstance(content, dict):
         for name, value in content.items():
             if name == key:

@@ -1,9 +1,10 @@
-"""Scaling and normalizing on a GPU in one pass: every 8-bit value has its place in a table."""
+"""Preprocessing on a GPU in one pass: values are looked up in a table per channel."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 
@@ -17,19 +18,20 @@ def _look_up(
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
     channel = at % CHANNELS
-    value = tl.load(images + at, mask=inside, other=0).to(tl.int32)
-    found = tl.load(table + channel * 256 + value, mask=inside, other=0)
+    level = tl.load(images + at, mask=inside, other=0).to(tl.int32)
+    value = tl.load(table + channel * 256 + level, mask=inside, other=0)
     if PLANES:  # from channels last to channels first
         pixel = at // CHANNELS
         at = ((pixel // pixels) * CHANNELS + channel) * pixels + pixel % pixels
-    tl.store(out + at, found, mask=inside)
+    tl.store(out + at, value, mask=inside)
 
 
-def look_up(images: Any, table: Any, out: Any, *, planes: bool) -> None:
-    """Write `table[channel, value]` of contiguous uint8 images `(n, h, w, c)`.
-
-    `out` has their shape, or `(n, c, h, w)` if channels are to be `planes`.
-    """
-    _, height, width, channels = images.shape
+def look_up(images: Any, table: Any, *, planes: bool) -> Any:
+    """Return `table[channel, value]` of contiguous images `(n, h, w, c)`, as `(n, c, h, w)` if `planes`."""
+    n, height, width, channels = images.shape
+    shape = (n, channels, height, width) if planes else images.shape
+    out = torch.empty(shape, dtype=table.dtype, device=images.device)
     grid = (triton.cdiv(images.numel(), _BLOCK),)
-    _look_up[grid](images, table, out, images.numel(), height * width, channels, planes, BLOCK=_BLOCK)
+    with torch.cuda.device(images.device):
+        _look_up[grid](images, table, out, images.numel(), height * width, channels, planes, BLOCK=_BLOCK)
+    return out

@@ -1,4 +1,4 @@
-"""From levels to what a network takes, value by value, with Numba."""
+"""Scaling of 8-bit values by lookup tables, with Numba: table c of channel `places[c]` gives channel c."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from beaufort._core.compiled import exact_kernel
 
 @exact_kernel
 def look_up_first(images, tables, places, out):
-    """Channels first: channel c of `out` is what table c has for channel `places[c]` of the images."""
+    """Write values with the channels first."""
     for i in range(images.shape[0]):
         for c in range(tables.shape[0]):
             table, place = tables[c], places[c]
@@ -19,7 +19,7 @@ def look_up_first(images, tables, places, out):
 
 @exact_kernel
 def look_up_last(images, tables, places, out):
-    """Channels last."""
+    """Write values with the channels last."""
     for i in range(images.shape[0]):
         for y in range(images.shape[1]):
             row, target = images[i, y], out[i, y]

@@ -1,4 +1,4 @@
-"""Two classifiers for a first try: one that comes with Beaufort, one that the catalog fetches."""
+"""Example models: one included in Beaufort, one downloaded from the catalog."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def load(
     max_batch: int | None = None,
     **changes: Unpack[PreprocessingOptions],
 ) -> Network:
-    """A classifier for a first try.
+    """Return an example model.
 
     Args:
-        text: `digits`, a small network for MNIST that comes with Beaufort (the recipe `digits` trains it);
-            `efficientnet-lite0`, a small network for photos, fetched on the first use.
-        name: as for all models.
+        text: `digits`, a small network for MNIST, trained by the recipe `digits`; or `efficientnet-lite0`, a
+            small network for photos, downloaded on first use.
+        name: name in tables and stores.
         device: as for ONNX files.
         threads: as for ONNX files.
-        max_batch: the most images to run at once.
-        **changes: what is to be different about the preprocessing.
+        max_batch: largest number of images to run at once.
+        **changes: changes to the preprocessing.
     """
     space = _LABEL_SPACES[validate_choice("demo model", text, _LABEL_SPACES)]
     file = Path(__file__).parent / "data" / "digits.onnx"

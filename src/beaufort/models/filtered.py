@@ -1,4 +1,4 @@
-"""A model with an image filter: images are filtered, or seen in several views, before it."""
+"""A model with an image filter, which changes images or makes several views of them."""
 
 from __future__ import annotations
 
@@ -17,36 +17,33 @@ from beaufort.models.spec import Logits, Model, ModelSpec
 
 @dataclass(frozen=True)
 class FilteredModel:
-    """A `Model` behind an image filter; the image filter is part of its name and of its digest.
+    """A `Model` with an image filter, which is part of its name and its digest.
 
-    Filters act on images of the model's size and channels, still 8-bit: they are resized and cropped first.
-    Views are cut from a larger image. Images are brought to it as they are to the model's input: stretched
-    where the model stretches them (or the image is not square), else by their short side, and the middle is
-    cut out. A image that is as large as the input is the model's own. The model's probabilities for the
-    views are averaged; the logits are then logarithms of the mean probabilities.
+    Filters act on uint8 images of the model's size and channels: images are resized and cropped first.
+    Views are cut from a larger image. Images are resized to it as to the model's input: stretched if the
+    model stretches them (or if it is not square), else by their short side with a center crop. An image as
+    large as the input is the model's own. The model's probabilities for the views are averaged; the logits
+    are logarithms of the mean probabilities.
     """
 
     model: Model
     filter: ImageFilter
     threads: int | None = None
-    """For the image filter; all processors if None."""
+    """Threads of the image filter; one per processor if None."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, FilteredModel):
+        if not isinstance(self.model, Model) or isinstance(self.model, FilteredModel):
             raise OptionError(
-                f"{self.model.spec.name} has an image filter already; use with_filter to join them"
-            )
-        if not isinstance(self.model, Model):
-            raise OptionError(
-                f"model must be a Model, got {type(self.model).__name__}; use load_model or as_model"
+                f"model must be a Model without an image filter, got {type(self.model).__name__}; use "
+                "load_model or as_model, and with_filter to combine filters"
             )
         if self.threads is not None:
             validate_count("threads", self.threads)
-        self._source()  # crops that the model has no room for are refused before any image is shown
+        self._source()  # rejects crops that are too large or too small for the model
 
     @property
     def spec(self) -> ModelSpec:
-        """That of the model, with the image filter in its name and its details."""
+        """The model's spec, with the image filter in its name and details."""
         own = self.model.spec
         views = self._kind_of_views()
         return replace(
@@ -55,45 +52,45 @@ class FilteredModel:
             details={
                 **(own.details or {}),
                 "front": self.filter.facts,
-                **({"views": views} if views else {}),  # nothing otherwise: other digests stay
+                **({"views": views} if views else {}),  # absent otherwise, for stable digests
             },
         )
 
     @property
     def device(self) -> str:
-        """Where the model runs; an image filter works on the processor."""
+        """The device of the model; image filters run on the CPU."""
         return str(getattr(self.model, "device", "cpu"))
 
     def __call__(self, images: Images) -> Logits:
-        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
+        """Return float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a tensor."""
         return self.mean_logits(self.view_logits(images))
 
     def view_logits(self, images: Images) -> list[Logits]:
-        """The model's own answers: one to images behind filters, or one to each view."""
+        """Return the model's logits of each view, of which there is one for filters without views."""
         return [self.model(view) for view in self.views(images)]
 
-    def mean_logits(self, answers: list[Logits]) -> Logits:
-        """What is answered, of the model's own answers."""
-        if self.filter.views is None or len(answers[0]) == 0:
-            return answers[0]
+    def mean_logits(self, logits: list[Logits]) -> Logits:
+        """Return the logarithm of the mean probabilities of the views."""
+        if self.filter.views is None or len(logits[0]) == 0:
+            return logits[0]
         from scipy.special import softmax
 
-        shares = sum(softmax(np.asarray(answer, np.float64), axis=1) for answer in answers)
-        means = np.maximum(shares / len(answers), np.finfo(np.float64).tiny)
+        total = sum(softmax(np.asarray(one, np.float64), axis=1) for one in logits)
+        means = np.maximum(total / len(logits), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
     def views(self, images: Images) -> list[Bytes]:
-        """What the model is shown of images: as they are behind filters, or the views in turn."""
+        """Return the images that the model receives: the filtered images, or each view of them."""
         images = self._source().fit(on_host(checked_pixels(images, BEFORE_SCALING)))
-        return self.filter.show(images, self.model.spec.input_size or images.shape[1:3], self.threads)
+        return self.filter.apply(images, self.model.spec.input_size or images.shape[1:3], self.threads)
 
     @property
     def preparation(self) -> str:
-        """In words, what happens to images: to their size, by the image filter, to their values.
+        """Description of the preprocessing with the image filter.
 
         >>> from beaufort.models import load_model
         >>> with_filter(load_model("demo:digits"), "ten-crop:side=32").preparation
-        'short side 32 bilinear, middle 32×32, ten-crop-side32 of 28×28, grey 0..1, NCHW float32'
+        'short side 32 bilinear, center 32×32, ten-crop-side32 of 28×28, gray 0..1, NCHW float32'
         """
         height, width = self.model.spec.input_size or (0, 0)
         steps = [
@@ -103,21 +100,20 @@ class FilteredModel:
         return self._source().described(*steps)
 
     def _source(self) -> Preprocessing:
-        """How images come to the size that the image filter takes them in."""
+        """Return the preprocessing up to the size of the image filter's input."""
         preprocessing, views = self.model.spec.preprocessing, self.filter.views
-        if views is not None:
-            if preprocessing.size is None:
-                raise OptionError(
-                    f"{self.filter.name} needs a model with an input size; {self.model.spec.name} has none, "
-                    "load it with input_size=224, say"
-                )
-            size = views.source_size(preprocessing.size)
-            if size != preprocessing.size:
-                preprocessing = preprocessing.at_size(size)
-        return preprocessing
+        if views is None:
+            return preprocessing
+        if preprocessing.size is None:
+            raise OptionError(
+                f"{self.filter.name} requires an input size, which {self.model.spec.name} does not have; "
+                "load it with input_size=224, for example"
+            )
+        size = views.source_size(preprocessing.size)
+        return preprocessing if size == preprocessing.size else preprocessing.at_size(size)
 
     def _kind_of_views(self) -> str:
-        """What digests say of the image that is cut; empty if its short side is resized to its size."""
+        """Return the kind of the cropped image in digests; empty if its short side is resized."""
         preprocessing = self.model.spec.preprocessing
         if self.filter.views is None:
             return ""
@@ -130,37 +126,37 @@ class FilteredModel:
 def with_filter(
     model: Model, image_filter: str | ImageFilter | Sequence[str], *, threads: int | None = None
 ) -> FilteredModel:
-    """A model with something done to images before they reach it.
+    """Return a model with an image filter.
 
     >>> from beaufort.models import load_model
     >>> with_filter(load_model("demo:digits"), "nlm:above=0.03").spec.name
     'digits+nlm-above0.03'
 
     Args:
-        model: any model. Where it has an image filter, the new one comes before that.
-        image_filter: as `load_filter` takes it: `clahe:clip=2,tiles=8`, or several in their order.
-        threads: for the image filter; all processors if not given. It changes no answer.
+        model: any model. If it has an image filter, the new one is applied first.
+        image_filter: as for `load_filter`: `clahe:clip=2,tiles=8`, or a list of several.
+        threads: threads of the image filter; one per processor by default. They change no prediction.
     """
-    chosen = load_filter(image_filter)
+    chain = load_filter(image_filter)
     if isinstance(model, FilteredModel):
-        both = ImageFilter((*chosen.steps, *model.filter.steps))
+        both = ImageFilter((*chain.steps, *model.filter.steps))
         return FilteredModel(model.model, both, model.threads if threads is None else threads)
-    return FilteredModel(model, chosen, threads)
+    return FilteredModel(model, chain, threads)
 
 
 def missing_filter_note(spec: ModelSpec) -> str:
-    """That a model was trained behind an image filter that is not before it now; empty if that is not so."""
+    """Return a note if a model was trained with another image filter; else an empty string."""
     if not spec.trained_behind:
         return ""
-    shown = (spec.details or {}).get("front")
+    current = (spec.details or {}).get("front")
     try:
-        if shown == load_filter(spec.trained_behind).facts:
+        if current == load_filter(spec.trained_behind).facts:
             return ""
-    except BeaufortError:  # of a kind that is not known here, so it is not the one that is shown
+    except BeaufortError:  # a kind that is unknown here, so not the current one
         pass
-    how = "behind another image filter" if shown else "without an image filter"
-    wanted = " ".join(f"--filter {text}" for text in spec.trained_behind)
+    how = "with another image filter" if current else "without an image filter"
+    options = " ".join(f"--filter {text}" for text in spec.trained_behind)
     return (
-        f"{spec.name} was trained on images behind {' and '.join(spec.trained_behind)}, and is shown them "
-        f"{how}; `filter` ({wanted}) shows them as in the training"
+        f"{spec.name} was trained with the image filter {' and '.join(spec.trained_behind)} and is evaluated "
+        f"{how}; pass {options}"
     )

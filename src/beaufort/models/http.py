@@ -1,7 +1,7 @@
-"""Models behind an address: images as PNG in JSON, logits back.
+"""Models behind a URL: images as PNG in JSON, logits in return.
 
-The request is a POST of `{"images": ["<base64 of a PNG>", …]}`, the answer
-`{"logits": [[…], …], "version": "…"}`, a row an image in their order; `version` may be left out.
+The request is a POST of `{"images": ["<base64 of a PNG>", …]}`, the response
+`{"logits": [[…], …], "version": "…"}`, one row per image in the same order; `version` is optional.
 """
 
 from __future__ import annotations
@@ -27,20 +27,17 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable, without_secrets
 from beaufort._core.validation import validate_integer, validate_number
-from beaufort.models._http_client import Client, NoAnswerError, Reply
+from beaufort.models._http_client import Client, NoResponseError, Response
 from beaufort.models.network import Network
 from beaufort.models.options import ModelOptions, make_spec
 from beaufort.models.python import RAW_IMAGES
 from beaufort.models.spec import ModelError, declared_weights
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
-_LONGEST_TIMEOUT_S = 3600.0
-_MOST_RETRIES = 100
-_BYTES_A_LOGIT, _BYTES_AN_IMAGE, _BYTES_BESIDES = 64, 1 << 19, 1 << 16
-"""The most that an answer may have: an image's share where the number of classes is known, or is not."""
-_EXCERPT = 200
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which the same request may succeed; every other one of 5xx too."""
+_BYTES_PER_LOGIT, _BYTES_PER_IMAGE, _BYTES_BESIDES = 64, 1 << 19, 1 << 16
+"""Limits on the size of a response, which could fill the memory; per image if the classes are unknown."""
+_RETRIED = frozenset({408, 425, 429})
+"""Statuses below 500 after which the same request may succeed."""
 
 
 def load(
@@ -52,62 +49,57 @@ def load(
     retries: int = 5,
     **options: Unpack[ModelOptions],
 ) -> Network:
-    """A service that answers images with logits.
+    """Return a model behind a URL.
 
     Args:
         address: `http://…` or `https://…`.
-        version: a word that changes whenever the service's predictions may. Without it the digest is
-            `unknown`, and results are never taken from an earlier run. Where the responses name a
-            version, it must be this one.
-        token: the *name* of the environment variable that holds the bearer token. Neither is ever shown
-            or kept.
-        timeout: seconds that one request may take, from its first byte to the response's last.
-        retries: how often a request is repeated after a refused connection, a timeout, a response that was
-            cut, 429 or 5xx.
-        **options: see `ModelOptions`; `max_batch` is the images in one request, 32 if not given. Of the
-            preprocessing only sizes and channels can be set: images are resized before they are sent.
+        version: a string that changes whenever predictions may change. Without it, results are never reused.
+            If responses contain a version, it must be this one.
+        token: *name* of the environment variable with the bearer token. Neither is printed or stored.
+        timeout: seconds for one request, including the whole response.
+        retries: how often a request is repeated after a connection error, a timeout, an incomplete response,
+            408, 425, 429 or 5xx.
+        **options: see `ModelOptions`; `max_batch` is the number of images per request, 32 by default. Of the
+            preprocessing, only sizes and channels can be set: images are resized before they are sent.
     """
-    place = validate_address(address)
-    validate_number("timeout", timeout, 0.001, _LONGEST_TIMEOUT_S)
-    validate_integer("retries", retries, 0, _MOST_RETRIES)
-    if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
+    parts = validate_address(address)
+    validate_number("timeout", timeout, 0.001, 3600)
+    validate_integer("retries", retries, 0, 100)
+    if token is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(token)):
         raise OptionError("token must be the name of an environment variable, not the token itself")
-    named = None if version is None else str(version)
+    version = None if version is None else str(version)
     spec = make_spec(
         options,
-        default_name=f"{place.netloc}{place.path}".rstrip("/"),
+        default_name=f"{parts.netloc}{parts.path}".rstrip("/"),
         source=without_secrets(address),
         base=RAW_IMAGES,
-        weights=declared_weights(named),
+        weights=declared_weights(version),
     )
     if (spec.preprocessing.dtype, spec.preprocessing.layout) != ("uint8", "NHWC"):
         raise OptionError(
-            "a service gets 8-bit images, so only sizes and channels of the preprocessing can be set"
+            "only sizes and channels can be set for a model behind a URL, which gets 8-bit images"
         )
-    service = Service(address, token, timeout, retries, named, spec.classes)
+    service = Service(address, token, timeout, retries, version, spec.classes)
     return Network(spec, service.classify, "remote", options.get("max_batch") or 32)
 
 
 def validate_address(address: str) -> urllib.parse.SplitResult:
-    """The parts of an address; an error for one that cannot be asked, or that holds a password."""
-    wrong = OptionError(f"an address must be http://host/path or https://host/path, got {address!r:.200}")
+    """Return the parts of a valid URL without name and password."""
     try:
         parts = urllib.parse.urlsplit(address)
-        _ = parts.port  # looked at only when it is asked for
+        valid = parts.scheme.lower() in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        raise wrong from None
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not address.isprintable():
-        raise wrong
+        valid = False
+    if not valid or not address.isprintable():
+        raise OptionError(f"address must be http://host/path or https://host/path, got {address!r:.200}")
     if parts.username is not None or parts.password is not None:
-        raise OptionError(
-            "an address must have no name or password; give the name of an environment variable as token"
-        )
+        raise OptionError("address must not contain a name or password; use the option token")
     return parts
 
 
 @dataclass(frozen=True)
 class Service:
-    """The other side of an address."""
+    """A service that answers JSON with JSON."""
 
     address: str = field(repr=False)
     token: str | None = field(repr=False)
@@ -117,84 +109,94 @@ class Service:
     classes: int | None = None
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     key: str = "logits"
-    """What an answer must have."""
+    """Required key of a response."""
     example: str = '{"logits": [[0.1, 2.3], …]}'
-    """Such an answer."""
+    """Example of a response, for error messages."""
 
     @property
     def shown(self) -> str:
-        """The address as it may be shown."""
+        """The address without secrets."""
         return without_secrets(self.address)
 
     def classify(self, images: NDArray[Any]) -> NDArray[np.float32]:
-        """The logits of uint8 images `(n, h, w, c)`."""
+        """Return the logits of uint8 images `(n, h, w, c)`."""
         body = json.dumps({"images": [_png(image) for image in images]}).encode()
-        return self._logits(self.post(body, self._most(len(images))), len(images))
+        per_image = _BYTES_PER_IMAGE if self.classes is None else self.classes * _BYTES_PER_LOGIT
+        values = self.post(body, _BYTES_BESIDES + len(images) * per_image)
+        try:
+            with np.errstate(over="ignore"):
+                rows = np.array(values["logits"])
+                logits = rows.astype(np.float32)
+        except (ValueError, TypeError, OverflowError, RecursionError, MemoryError):
+            raise self._unexpected(json.dumps(values)[:80].encode()) from None
+        if rows.dtype.kind not in "fiu" or rows.ndim != 2 or len(rows) != len(images) or not rows.shape[1]:
+            raise self._error(f"returned logits of shape {rows.shape} for {len(images)} images")
+        if np.isnan(logits).any() or (logits == np.inf).any():
+            raise self._error("returned logits that are NaN or infinite")
+        version = values.get("version")
+        if self.version is not None and version is not None and str(version) != self.version:
+            raise self._error(
+                f"responded as version {self._clean(repr(version)):.60} instead of {self.version!r}; "
+                "predictions of different versions are not mixed"
+            )
+        return logits
 
-    def post(self, body: bytes, most: int) -> dict[str, Any]:
-        """The values of an answer of at most so many bytes, after as many attempts as are allowed."""
+    def post(self, body: bytes, limit: int) -> dict[str, Any]:
+        """Return the JSON values of a response of at most `limit` bytes, repeating failed requests."""
         headers = self._headers()
-        told = ""
+        problem = ""
         for attempt in range(self.retries + 1):
-            asked = None
+            retry_after = None
             try:
-                answer = self._client.post(body, headers, most)
-                if 200 <= answer.status < 300:
-                    return self._values(answer, most)
-                told, asked = self._refusal(answer), answer.headers.get("retry-after")
-            except NoAnswerError as error:
-                told = self._harmless(str(error))
+                response = self._client.post(body, headers, limit)
+                if 200 <= response.status < 300:
+                    return self._values(response, limit)
+                text = self._clean(response.content[:200].decode("utf-8", "replace").strip())
+                problem = f"status {response.status}" + (f", {text}" if text else "")
+                if response.status not in _RETRIED and response.status < 500:
+                    raise self._error(f"rejected the request: {problem}")
+                retry_after = response.headers.get("retry-after")
+            except NoResponseError as error:
+                problem = self._clean(str(error))
             if attempt < self.retries:
-                self._wait(attempt, asked, told)
-        raise ModelError(f"{self.shown} gave no answer in {self.retries + 1} attempts; the last: {told}")
+                self._wait(attempt, retry_after, problem)
+        raise self._error(f"did not respond in {self.retries + 1} attempts; last error: {problem}")
 
     @cached_property
     def _client(self) -> Client:
         try:
             return Client(self.address, self.timeout)
-        except Exception as error:  # that of httpx2 for an invalid address shares no base with its others
-            raise ModelError(f"{self.shown} cannot be asked ({self._harmless(str(error))})") from None
+        except Exception as error:  # that of httpx2 for an invalid address has no other base
+            raise self._error(f"is not a valid address: {self._clean(str(error))}") from None
 
-    def _most(self, count: int) -> int:
-        """How many bytes an answer may have: much more would only fill the memory."""
-        an_image = _BYTES_AN_IMAGE if self.classes is None else self.classes * _BYTES_A_LOGIT
-        return _BYTES_BESIDES + count * an_image
-
-    def _refusal(self, answer: Reply) -> str:
-        """What a status says; an error if the next attempt would meet it too."""
-        said = self._harmless(answer.content[:_EXCERPT].decode("utf-8", "replace").strip())
-        told = f"status {answer.status}" + (f", {said}" if said else "")
-        if answer.status not in _AGAIN and answer.status < 500:
-            raise ModelError(f"{self.shown} refused the request: {told}")
-        return told
-
-    def _values(self, answer: Reply, most: int) -> dict[str, Any]:
-        if not answer.whole:
-            raise ModelError(f"{self.shown} must answer with at most {most:,} bytes, got more")
-        if answer.headers.get("content-encoding", "identity") != "identity":
-            raise ModelError(f"{self.shown} must not compress its answer")
+    def _values(self, response: Response, limit: int) -> dict[str, Any]:
+        if not response.complete:
+            raise self._error(f"returned more than {limit:,} bytes")
         try:
-            values = json.loads(answer.content)
+            values = json.loads(response.content)
         except (ValueError, RecursionError, MemoryError):
-            if not {"content-length", "transfer-encoding"} & answer.headers.keys():
-                raise NoAnswerError("an answer that ends too soon") from None  # nothing says how long it is
+            if not {"content-length", "transfer-encoding"} & response.headers.keys():
+                raise NoResponseError("incomplete response") from None  # no header tells its length
             values = None
         if not isinstance(values, dict) or self.key not in values:
-            raise self._unexpected(answer.content)
+            raise self._unexpected(response.content)
         return values
 
     def _unexpected(self, content: bytes) -> ModelError:
-        said = self._harmless(repr(content[:80]))
-        return ModelError(f"{self.shown} must answer with JSON like {self.example}, got {said}")
+        return self._error(
+            f"did not return JSON like {self.example}; the response is {self._clean(repr(content[:80]))}"
+        )
 
-    def _wait(self, attempt: int, asked: str | None, told: str) -> None:
-        """As long as the service asks, or twice as long as before, with a random part."""
-        seconds = _seconds(asked)
+    def _error(self, problem: str) -> ModelError:
+        return ModelError(f"{self.shown} {problem}")
+
+    def _wait(self, attempt: int, retry_after: str | None, problem: str) -> None:
+        """Wait as long as the service requests, or twice as long as before with a random part."""
+        seconds = _seconds(retry_after)
         if seconds is None:
-            longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt)
-            seconds = longest * random.uniform(0.5, 1)
+            seconds = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt) * random.uniform(0.5, 1)
         elif seconds > _LONGEST_WAIT_S:
-            raise ModelError(f"{self.shown} asks to wait {seconds:.0f} s ({told}); try again then")
+            raise self._error(f"asks to retry after {seconds:.0f} s ({problem})")
         self.sleep(seconds)
 
     def _headers(self) -> dict[str, str]:
@@ -205,49 +207,19 @@ class Service:
             "User-Agent": "beaufort",
         }
         if self.token is not None:
-            if not (secret := self._secret()).isascii() or not secret.isprintable() or not secret:
-                raise ModelError(
-                    f"the environment variable that the option token names must hold the token for "
-                    f"{self.shown}; it is not set, or holds what no token can"
-                )
+            secret = self._secret()
+            if not secret or not secret.isascii() or not secret.isprintable():
+                raise self._error("needs the environment variable of the option token to hold a token")
             headers["Authorization"] = f"Bearer {secret}"
         return headers
 
     def _secret(self) -> str:
         return "" if self.token is None else os.environ.get(self.token, "").strip()
 
-    def _harmless(self, text: str) -> str:
-        """What a service said, without the token, which it may send back, and what steers a terminal."""
+    def _clean(self, text: str) -> str:
+        """Remove the token, which a service may send back, and control characters."""
         secret = self._secret()
         return printable(without_secrets(text.replace(secret, "…") if secret else text))
-
-    def _logits(self, answer: dict[str, Any], count: int) -> NDArray[np.float32]:
-        rows = _numbers(answer["logits"])
-        if rows is None:
-            raise self._unexpected(json.dumps({"logits": answer["logits"]})[:80].encode())
-        if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
-            raise ModelError(
-                f"{self.shown} must answer {count} images with {count} rows, got shape {rows.shape}"
-            )
-        if np.isnan(rows).any() or (rows == np.inf).any():
-            raise ModelError(f"{self.shown} must answer with numbers, got NaN or infinity")
-        named = answer.get("version")
-        if self.version is not None and named is not None and str(named) != self.version:
-            raise ModelError(
-                f"{self.shown} must answer as version {self.version!r}, as which it was loaded, got "
-                f"{self._harmless(repr(named)):.60}; answers are not mixed with those of another version"
-            )
-        return rows
-
-
-def _numbers(rows: Any) -> NDArray[np.float32] | None:
-    """A list of lists of numbers as an array; None if it is anything else."""
-    try:
-        found = np.array(rows)
-        with np.errstate(over="ignore"):
-            return found.astype(np.float32) if found.dtype.kind in "fiu" else None
-    except (ValueError, TypeError, OverflowError, RecursionError, MemoryError):
-        return None
 
 
 def _png(image: NDArray[Any]) -> str:
@@ -259,16 +231,15 @@ def _png(image: NDArray[Any]) -> str:
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _seconds(asked: str | None) -> float | None:
-    """What a Retry-After header stands for: seconds, or a date."""
-    if not asked:
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the seconds of a Retry-After header, which is a number or a date."""
+    if not retry_after:
         return None
     try:
-        seconds = float(asked)
-        return max(0.0, seconds) if math.isfinite(seconds) else None
+        seconds = float(retry_after)
     except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(asked).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError, IndexError):
-        return None
+        try:
+            seconds = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError, IndexError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,4 +1,4 @@
-"""From a text to a model: which adapter, and where it is."""
+"""Load models by kind and name, such as `onnx:resnet50.onnx`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from beaufort.models.spec import Model, ModelFileError
 
 @dataclass(frozen=True)
 class Adapter:
-    """A kind of model: what its text looks like and what loads it."""
+    """A kind of model: how to write it, and the function that loads it."""
 
     kind: str
     loads: str
     """`module:function`; imported when the first model of the kind is loaded."""
     needs: tuple[str, ...]
-    """Packages, as they are imported."""
+    """Import names of the required packages."""
     extra: str
     """Name of the extra that installs them, as in `pip install 'beaufort[…]'`; empty for the core."""
     example: str
@@ -40,7 +40,7 @@ class Adapter:
 
     @property
     def install(self) -> str:
-        """The command that adds what is missing; empty if nothing is."""
+        """The command that installs the missing packages; empty if there are none."""
         if not self.missing:
             return ""
         return (
@@ -48,16 +48,15 @@ class Adapter:
         )
 
     def load(self, rest: str, options: dict[str, Any]) -> Model:
-        """The model that the text after `kind:` stands for."""
+        """Load the model named by the text after `kind:`."""
         for name in options:
             if name not in self.options:
-                known = dict.fromkeys(self.options)
-                raise OptionError(unknown_message(f"option of {self.kind} models", name, known))
+                raise OptionError(unknown_message(f"option of {self.kind} models", name, self.options))
         return self._loader(rest, **options)
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its options."""
+        """The names of its options."""
         return option_names(self._loader)
 
     @property
@@ -68,61 +67,33 @@ class Adapter:
 
 
 adapters: Registry[Adapter] = Registry("kind of model", group="beaufort.model_kinds")
-"""Every adapter by the word that its texts begin with."""
+"""Adapters by kind."""
 
 models: Registry[str] = Registry("model")
-"""Models by a name of their own: `models.register("house-net", "python:house.nets:resnet")`."""
+"""Models registered by name: `models.register("house-net", "python:house.nets:resnet")`."""
 
 
-def _register(kind: str, example: str, summary: str, *needs: str) -> None:
-    """Register a kind of this package; its module, and the extra that brings torch, are called like it."""
-    extra = kind if "torch" in needs else ""
-    adapters.register(kind, Adapter(kind, f"beaufort.models.{kind}:load", needs, extra, example, summary))
+def _register(kind: str, example: str, summary: str, *packages: str) -> None:
+    extra = kind if "torch" in packages else ""
+    loads = f"beaufort.models.{kind}:load"
+    adapters.register(kind, Adapter(kind, loads, packages, extra, example, summary))
 
 
-_register("onnx", "onnx:resnet50.onnx", "an ONNX file, run by ONNX Runtime", "onnxruntime")
+_register("onnx", "onnx:resnet50.onnx", "ONNX file, run by ONNX Runtime", "onnxruntime")
+_register("python", "python:package.module:factory", "function that returns a model or a torch module")
+_register("torch", "torch:model.pt2", "exported program, or a state dict with arch=python:…", "torch")
+_register("timm", "timm:resnet50.a1_in1k", "model of timm", "torch", "torchvision", "timm")
+_register("torchvision", "torchvision:resnet50.IMAGENET1K_V2", "model of torchvision", "torch", "torchvision")
 _register(
-    "python",
-    "python:package.module:factory",
-    "a function of yours that makes a model, a torch module or a callable",
-)
-_register(
-    "torch",
-    "torch:model.pt2",
-    "an exported program, or a state dict with arch=python:package.module:factory",
-    "torch",
-)
-_register(
-    "timm",
-    "timm:resnet50.a1_in1k",
-    "a model of timm, with its own preprocessing",
-    *("torch", "torchvision", "timm"),
-)
-_register(
-    "torchvision",
-    "torchvision:resnet50.IMAGENET1K_V2",
-    "a model of torchvision, with the preprocessing of its weights",
-    *("torch", "torchvision"),
-)
-_register(
-    "transformers",
-    "transformers:microsoft/resnet-50",
-    "an image classifier of transformers, by folder or name",
+    *("transformers", "transformers:microsoft/resnet-50", "image classifier of transformers"),
     *("torch", "torchvision", "transformers"),
 )
 _register(
-    "open_clip",
-    "open_clip:ViT-B-32/laion2b_s34b_b79k",
-    "zero-shot classification by CLIP, from class names and templates",
+    *("open_clip", "open_clip:ViT-B-32/laion2b_s34b_b79k", "zero-shot classifier of open_clip"),
     *("torch", "torchvision", "open_clip"),
 )
-_register("http", "https://host/classify", "a service that answers images with logits")
-_register(
-    "demo",
-    "demo:digits",
-    "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
-    "onnxruntime",
-)
+_register("http", "https://host/classify", "web service that returns logits")
+_register("demo", "demo:digits", "example models: digits, and efficientnet-lite0 for photos", "onnxruntime")
 
 
 def load_model(
@@ -131,67 +102,66 @@ def load_model(
     filter: str | ImageFilter | Sequence[str] | None = None,  # noqa: A002
     **options: Any,
 ) -> Model:
-    """The model that a text stands for.
+    """Return a model by kind and name.
 
     Args:
-        text: `kind:where`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
-            `.pt2`; an address; or the name of a registered model.
-        filter: an image filter before the model, as `clahe:clip=2,tiles=8`; several in their order.
-        **options: what to know or change: those of the kind's `load`, among them `PreprocessingOptions`.
+        text: `kind:name`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
+            `.pt2`; a URL; or the name of a registered model.
+        filter: an image filter to apply before the model, such as `clahe:clip=2,tiles=8`; or a list of them.
+        **options: options of the kind's `load` function, among them `PreprocessingOptions`.
     """
     if filter is not None:
-        chosen = load_filter(filter)  # a mistake in it is told before a network is loaded
-        return with_filter(load_model(text, **options), chosen, threads=options.get("threads"))
+        image_filter = load_filter(filter)  # report errors in it before loading a network
+        return with_filter(load_model(text, **options), image_filter, threads=options.get("threads"))
     kind, rest = _split(text)
     try:
         return adapters[kind].load(rest, options)
     except BeaufortError:
         raise
-    except OSError as error:  # a file that may not be read, a name that no file can have
+    except OSError as error:  # such as missing permissions, or a name too long for a file
         if kind == "python":
-            raise  # what a program of the user's meets is the user's
-        raise ModelFileError(f"{text!r:.200} cannot be opened ({error.strerror or error})") from error
+            raise  # an error in the user's own code
+        raise ModelFileError(f"cannot open {text!r:.200}: {error.strerror or error}") from error
 
 
 def adapter_of(text: str) -> Adapter:
-    """What `load_model` loads a text with."""
+    """Return the adapter that `load_model` uses for a text."""
     return adapters[_split(text)[0]]
 
 
 def model_names() -> dict[str, str]:
-    """Registered models and what they load, of this process and of installed packages; none is imported.
+    """Return the names of registered models and what they load, without importing any.
 
-    A package offers models by entry points of the group `beaufort.models`, `name = "module:factory"`.
+    A package provides models by entry points of the group `beaufort.models`, `name = "module:factory"`.
     """
-    return {**{name: f"python:{one.value}" for name, one in offered("beaufort.models").items()}, **models}
+    return {**{name: f"python:{entry.value}" for name, entry in offered("beaufort.models").items()}, **models}
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The kind of a model and where it is.
+    """Return the kind and the name of a model.
 
     >>> _split("nets/resnet50.onnx"), _split("timm:resnet50"), _split("http://127.0.0.1/classify")
     (('onnx', 'nets/resnet50.onnx'), ('timm', 'resnet50'), ('http', 'http://127.0.0.1/classify'))
     """
-    if not isinstance(text, str) or not text.strip():
-        raise OptionError(f"a model must be a non-empty string, got {text!r}; {_accepted()}")
+    if not isinstance(text, str):
+        raise OptionError(f"model must be a string, got {text!r:.60}; {_accepted()}")
     text = model_names().get(text.strip(), text.strip())
     if re.match(r"https?://", text, re.IGNORECASE):
         return "http", text
     kind, colon, rest = text.partition(":")
     if colon and kind in adapters and rest:
         return kind, rest
-    if colon and not rest:
-        raise OptionError(f"a model needs a name after the colon, got {text!r}; {_accepted()}")
+    if not rest and (colon or not kind):
+        raise OptionError(f"missing name in model {text!r}; {_accepted()}")
     if re.fullmatch(r"\w+", kind) and colon and len(kind) > 1:
         raise UnknownNameError(unknown_message("kind of model", kind, {**adapters, "https": None}))
-    for ending, of in ((".onnx", "onnx"), (".pt2", "torch")):
-        if text.lower().endswith(ending):
-            return of, text
+    for suffix, adapter in ((".onnx", "onnx"), (".pt2", "torch")):
+        if text.lower().endswith(suffix):
+            return adapter, text
     near = get_close_matches(text, model_names())
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     raise UnknownNameError(f"unknown model {text!r}; {hint}{_accepted()}")
 
 
 def _accepted() -> str:
-    examples = ", ".join(adapter.example for adapter in adapters.values())
-    return f"a model is written as {examples}, or by the name it is registered under"
+    return f"write {', '.join(adapter.example for adapter in adapters.values())}, or a registered name"

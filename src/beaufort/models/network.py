@@ -1,4 +1,4 @@
-"""A network behind its preprocessing: what every adapter returns."""
+"""A network with its preprocessing: the model that every adapter returns."""
 
 from __future__ import annotations
 
@@ -17,44 +17,43 @@ from beaufort.models.spec import Logits, Model, ModelError, ModelSpec
 
 @dataclass(frozen=True)
 class Network:
-    """A `Model` made of a spec and a function from prepared arrays to logits.
+    """A `Model` of a spec and a function from preprocessed arrays to logits.
 
-    Checking, preprocessing, splitting into batches and the conversion to float32 happen here, once; an
-    adapter only runs its library.
+    It validates, preprocesses, splits into batches and converts to float32; an adapter only runs its library.
     """
 
     spec: ModelSpec
     forward: Callable[[NDArray[Any]], Any]
-    """Logits of a batch that `spec.preprocessing` made."""
+    """Function from a batch of `spec.preprocessing` to logits."""
     device: str = "cpu"
     max_batch: int | None = None
-    """The most images the network takes at once; more are run in turns."""
+    """Largest number of images to run at once."""
     on_device: Callable[[Any], Any] | None = None
-    """As `forward`, from tensors to tensors on its device; None where a network takes arrays only."""
+    """As `forward`, from tensors to tensors on its device; None if the network takes arrays only."""
     channels_last: bool = False
-    """How tensors for `on_device` are laid out in memory."""
+    """Memory format of tensors for `on_device`."""
     differentiable: Callable[[Any], Any] | None = None
-    """As `on_device`, with gradients; None where a network has none."""
+    """As `on_device`, with gradients; None if there are none."""
     unchanged: Callable[[], bool] | None = None
-    """Whether the weights are still those of the spec; None where nobody else can change them."""
+    """Whether the weights are still those of the spec; None if nothing else can change them."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
             validate_count("max_batch", self.max_batch)
 
     def __call__(self, images: Images) -> Logits:
-        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
+        """Return float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a tensor."""
         images = checked_pixels(images, "a model scales the values itself")
         if is_tensor(images) and self.takes_tensors(images):
-            answer: Logits = self.predict_tensors(images).cpu().numpy()
-            return answer
+            return np.asarray(self.predict_tensors(images).cpu().numpy())
         images = on_host(images)
-        step = self.max_batch or max(1, len(images))
-        parts = [self._run(images[start : start + step]) for start in range(0, len(images), step)]
-        if parts:
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
-        self.spec.preprocessing.apply(images)  # says what is wrong with them
-        return np.empty((0, self.spec.classes or 0), np.float32)
+        if len(images) == 0:
+            self.spec.preprocessing.apply(images)  # validates their size
+            return np.empty((0, self.spec.classes or 0), np.float32)
+        step = self.max_batch or len(images)
+        return np.concatenate(
+            [self._run(images[start : start + step]) for start in range(0, len(images), step)]
+        )
 
     def takes_tensors(self, images: Images) -> bool:
         """Whether `predict_tensors` takes these images: tensors that need no resize."""
@@ -62,39 +61,39 @@ class Network:
         return self.on_device is not None and is_tensor(images) and fits
 
     def predict_tensors(self, images: Any) -> Any:
-        """Float32 logits, on the network's device, of tensors that are there; the host does not wait."""
+        """Return float32 logits of tensors, both on the network's device, without waiting for it."""
         from beaufort.models.tensors import preprocess_tensors
 
-        return self._in_turns(
+        return self._batched(
             self.on_device,
             images,
-            lambda some: preprocess_tensors(some, self.spec.preprocessing, channels_last=self.channels_last),
+            lambda part: preprocess_tensors(part, self.spec.preprocessing, channels_last=self.channels_last),
         )
 
     def pixels(self, images: Images) -> Any:
-        """Values in 0..1, a float32 tensor `(n, c, h, w)` of the network's size and channels, on its device.
+        """Return uint8 images `(n, h, w, 1 or 3)` as the tensor that an attack may change.
 
-        They are what `logits_of_pixels` and `predict_pixels` take, and what an attack may change. Images are
-        uint8 `(n, h, w, 1 or 3)`, as for a call.
+        It has the network's size and channels and is on its device: float32 values in [0, 1], `(n, c, h, w)`,
+        the input of `logits_of_pixels` and `predict_pixels`.
         """
         from beaufort.models.tensors import as_pixels
 
         return as_pixels(self.spec.preprocessing.fit(on_host(images)), self.device)
 
     def logits_of_pixels(self, pixels: Any) -> Any:
-        """Float32 logits of values in 0..1, with gradients; normalization is part of the network here."""
-        return self._in_turns(self.differentiable, pixels, self._prepared_pixels)
+        """Return float32 logits of values in [0, 1], with gradients through the normalization."""
+        return self._batched(self.differentiable, pixels, self._preprocess_pixels)
 
     def predict_pixels(self, pixels: Any) -> Any:
-        """Float32 logits of values in 0..1, on the device; of unchanged ones those that a call gives."""
-        return self._in_turns(self.on_device, pixels, self._prepared_pixels)
+        """Return float32 logits of values in [0, 1], on the device; for unchanged ones, those of a call."""
+        return self._batched(self.on_device, pixels, self._preprocess_pixels)
 
-    def _prepared_pixels(self, pixels: Any) -> Any:
+    def _preprocess_pixels(self, pixels: Any) -> Any:
         from beaufort.models.tensors import preprocess_pixels
 
         return preprocess_pixels(pixels, self.spec.preprocessing)
 
-    def _in_turns(self, run: Callable[[Any], Any] | None, images: Any, prepare: Callable[[Any], Any]) -> Any:
+    def _batched(self, run: Callable[[Any], Any] | None, images: Any, prepare: Callable[[Any], Any]) -> Any:
         import torch
 
         assert run is not None
@@ -107,14 +106,13 @@ class Network:
         return logits[0] if len(logits) == 1 else torch.cat(logits)
 
     def with_preprocessing(self, preprocessing: Preprocessing) -> Network:
-        """The same network behind another preprocessing, with a digest of its own."""
+        """Return the network with another preprocessing, and so another digest."""
         return replace(self, spec=replace(self.spec, preprocessing=preprocessing))
 
     def with_class_count(self) -> Network:
-        """The network with its number of classes, found by showing it a black image if need be.
+        """Return the network with its number of classes, determined with a black image if unknown.
 
-        If it has no input size, 32×32 is tried. One that takes no images of that size is left as it is: a
-        run shows it the first of its own.
+        Without an input size, 32×32 is tried; a network that rejects it is returned unchanged.
         """
         if self.spec.classes is not None:
             return self
@@ -128,10 +126,10 @@ class Network:
             return self
 
     def _run(self, images: Bytes) -> Logits:
-        answer = self.forward(self.spec.preprocessing.apply(images))
-        if is_tensor(answer):  # of a function around a torch module: with a gradient, or on a device, maybe
-            answer = (answer.float() if answer.is_floating_point() else answer).detach().cpu()
-        logits = np.asarray(answer)
+        output = self.forward(self.spec.preprocessing.apply(images))
+        if is_tensor(output):  # of a function around a torch module, perhaps with a gradient or on a GPU
+            output = (output.float() if output.is_floating_point() else output).detach().cpu()
+        logits = np.asarray(output)
         self._check(logits.shape, str(logits.dtype), len(images))
         return np.ascontiguousarray(logits, np.float32)
 
@@ -150,25 +148,17 @@ class Network:
 
 
 def check_unchanged(model: Model) -> None:
-    """Refuse a model whose module has learned since: its answers would be kept as those of old weights."""
-    unchanged = getattr(getattr(model, "model", model), "unchanged", None)  # that behind an image filter, too
+    """Reject a model whose weights have changed: its predictions would be stored as those of the old ones."""
+    unchanged = getattr(getattr(model, "model", model), "unchanged", None)  # also behind an image filter
     if unchanged is not None and not unchanged():
-        raise ModelError(
-            f"the weights of {model.spec.name} must be those that it was made of, got others: its module has "
-            "changed; call as_model(module) again"
-        )
+        raise ModelError(f"the weights of {model.spec.name} changed after as_model(module); call it again")
 
 
 def spec_with_class_count(model: Model, image: Bytes) -> ModelSpec:
-    """The spec of a model with the number of its classes, found by showing it an image if need be.
-
-    Args:
-        model: the model.
-        image: any that it takes, `(h, w, c)`.
-    """
+    """Return the spec with the number of classes, determined with an image `(h, w, c)` if unknown."""
     if model.spec.classes is not None:
         return model.spec
     logits = np.asarray(model(image[None]))
-    if logits.ndim != 2 or len(logits) != 1:  # whoever uses the answers says what is wrong with them
+    if logits.ndim != 2 or len(logits) != 1:  # reported when the predictions are used
         return model.spec
     return replace(model.spec, classes=logits.shape[1])

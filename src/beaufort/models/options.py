@@ -1,4 +1,4 @@
-"""What a caller may say about a model beyond where it is, as values or as text."""
+"""Options of models: names and types, and parsing of `NAME=VALUE`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,14 @@ from beaufort.data.labels import class_lists, class_names
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import ModelSpec
 
-_MOST_PIXELS = 999_999
-"""Along a side, and the most channels that are looked at."""
-
 
 class PreprocessingOptions(TypedDict, total=False):
-    """Changes to a model's preprocessing; a field that is missing keeps the adapter's default."""
+    """Changes to a model's preprocessing; other fields keep the adapter's default."""
 
     input_size: int | Sequence[int] | None
     """Pixels: 224, or height and width."""
     resize: int | Sequence[int] | None
-    """Short side, or height and width, before the middle is cut out; None never resizes."""
+    """Short side, or height and width, before the center crop; None never resizes."""
     interpolation: str
     range: str
     """`0..1`, `0..255`, or `-1..1`, which is 0..1 with mean and std 0.5."""
@@ -44,40 +41,41 @@ class ModelOptions(PreprocessingOptions, total=False):
     """Options of every kind of model."""
 
     name: str | None
-    """Name in tables and stores; that of the file, architecture or address if not given."""
+    """Name in tables and stores; that of the file, architecture or URL if not given."""
     classes: Any
-    """How many, a list of names, a text file of them, or the name of a known list (`imagenet-1k`)."""
+    """Number of classes, a list of names, a text file of them, or a known list (`imagenet-1k`)."""
     label_space: str | None
-    """What the classes are, `imagenet-1k` say."""
+    """Meaning of the classes, such as `imagenet-1k`."""
     max_batch: int | None
-    """The most images to run at once."""
+    """Largest number of images to run at once."""
 
 
 class DeviceOptions(ModelOptions, total=False):
-    """Options of models that run here."""
+    """Options of models that run on this machine."""
 
     device: str
-    """`cpu`, `cuda`, `cuda:1`, `mps` (torch only); `auto`, the default, takes a GPU if there is one."""
+    """`cpu`, `cuda`, `cuda:1`, `mps` (torch only); `auto`, the default, uses a GPU if there is one."""
     threads: int | None
-    """Of the library that runs it; torch has one number of threads for the whole process."""
+    """Threads of the library; torch has one setting for the whole process."""
 
 
 class TorchOptions(DeviceOptions, total=False):
     """Options of torch modules."""
 
     channels_last: bool
-    """Lay images out with channels last; faster on some devices."""
+    """Use the memory format channels last; faster on some devices."""
     tf32: bool
-    """Let a GPU multiply with 10 bits of precision; faster, and part of the digest."""
+    """Allow TensorFloat-32 on a GPU; faster, less precise, and part of the digest."""
 
 
 def option_names(load: Callable[..., Any]) -> tuple[str, ...]:
-    """The options of a function that loads models: its keyword-only parameters and those it unpacks."""
+    """Return the keyword-only parameters of a loader, and those of the TypedDict that it unpacks."""
     parameters = inspect.signature(load).parameters.values()
-    names = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
-    unpacked = [one.name for one in parameters if one.kind is one.VAR_KEYWORD]
-    for group in unpacked:
-        names += get_type_hints(get_args(get_type_hints(load, include_extras=True)[group])[0])
+    names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            unpacked = get_type_hints(load, include_extras=True)[parameter.name]
+            names += get_type_hints(get_args(unpacked)[0])
     return tuple(names)
 
 
@@ -90,16 +88,7 @@ def make_spec(
     weights: str,
     details: Mapping[str, Any] | None = None,
 ) -> ModelSpec:
-    """The spec of a model with the caller's options.
-
-    Args:
-        options: what the caller said.
-        default_name: its name if the caller gave none.
-        source: where it comes from.
-        base: the preprocessing before the caller's changes.
-        weights: what identifies the parameters.
-        details: what else the predictions depend on.
-    """
+    """Return the spec of a model: `base` and `default_name` are used where the options do not say."""
     count, names = class_list(options.get("classes"))
     name = options.get("name")
     return ModelSpec(
@@ -115,54 +104,42 @@ def make_spec(
 
 
 def apply_options(base: Preprocessing, options: PreprocessingOptions) -> Preprocessing:
-    """A preprocessing with the caller's changes applied.
+    """Return a preprocessing with changes.
 
-    A new input size takes the resize along, as `Preprocessing.at_size` does, unless another resize is given.
+    A new input size changes the resize as well, as `Preprocessing.at_size` does, unless a resize is given.
     """
-    given: dict[str, Any] = {
+    changes: dict[str, Any] = {
         name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         for name, value in options.items()
         if name in PreprocessingOptions.__annotations__
     }
-    channels = given.get("channels", base.channels)
-    validate_integer("channels", channels, 1, 3)
+    channels = validate_integer("channels", changes.get("channels", base.channels), 1, 3)
     if channels != base.channels:
-        given = {"mean": (), "std": (), **given}
-    if "range" in given:
-        wanted = given.pop("range")
-        if wanted == "-1..1":
-            given = {"value_range": "0..1", "mean": 0.5, "std": 0.5, **given}
-        else:
-            given = {"value_range": wanted, "mean": (), "std": (), **given}
+        changes = {"mean": (), "std": (), **changes}
+    if (value_range := changes.pop("range", None)) == "-1..1":
+        changes = {"value_range": "0..1", "mean": 0.5, "std": 0.5, **changes}
+    elif "range" in options:
+        changes = {"value_range": value_range, "mean": (), "std": (), **changes}
     for name in ("mean", "std"):
-        if name in given:
-            given[name] = _per_channel(name, given[name], channels)
-    if "input_size" in given:
-        size = _sides("input_size", given.pop("input_size"))
+        if name in changes and not isinstance(values := changes[name], list | tuple):
+            changes[name] = () if values is None else (values,) * channels
+    if "input_size" in changes:
+        size = _sides("input_size", changes.pop("input_size"))
         base = base.at_size((size, size) if isinstance(size, int) else size)
-    if "resize" in given:
-        given["resize"] = _sides("resize", given["resize"])
-    return replace(base, **given)
+    if "resize" in changes:
+        changes["resize"] = _sides("resize", changes["resize"])
+    return replace(base, **changes)
 
 
 def _sides(name: str, value: Any) -> Any:
-    """One side, or height and width, in pixels; None stays None."""
+    """Return one side, or height and width, in pixels; None stays None."""
     if isinstance(value, list | tuple):
-        if len(value) != 2:
-            raise OptionError(f"{name} must be in pixels, such as 224 or (224, 320), got {value!r:.60}")
-        return tuple(validate_integer(name, side, 1, _MOST_PIXELS) for side in value)
-    return None if value is None else validate_integer(name, value, 1, _MOST_PIXELS)
-
-
-def _per_channel(name: str, value: Any, channels: int) -> tuple[float, ...]:
-    values = value if isinstance(value, list | tuple) else (value,) * channels if value is not None else ()
-    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in values):
-        raise OptionError(f"{name} must have one number for each of {channels} channels, got {value!r:.60}")
-    return tuple(values)
+        return tuple(validate_integer(name, side, 1) for side in value)
+    return None if value is None else validate_integer(name, value, 1)
 
 
 def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
-    """How many classes, and their names if they are known.
+    """Return the number of classes, and their names if known.
 
     >>> class_list(10), class_list(["cat", "dog"])
     ((10, None), (2, ('cat', 'dog')))
@@ -176,41 +153,39 @@ def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
     if isinstance(classes, Sequence) and classes and all(isinstance(name, str) for name in classes):
         return len(classes), tuple(classes)
     raise OptionError(
-        "classes must be a number, a list of names, or a text file with one name per line, got "
+        "classes must be a positive integer, a list of names, or a text file with one name per line, got "
         f"{classes!r:.60}"
     )
 
 
-def text_lines(what: str, file: str | Path) -> list[str]:
-    """The lines of a text file, or the list in a JSON file."""
+def text_lines(name: str, file: str | Path) -> list[str]:
+    """Return the lines of a text file, or the list in a JSON file."""
     try:
         text = Path(file).read_text(encoding="utf-8")
-        found = json.loads(text) if Path(file).suffix == ".json" else text.splitlines()
+        lines = json.loads(text) if Path(file).suffix == ".json" else text.splitlines()
     except (OSError, ValueError, RecursionError) as error:
-        raise OptionError(f"{what} must name a readable file, got {str(file)!r} ({error})") from None
-    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        raise OptionError(f"{what} in {file} must be a list of strings")
-    return [line.strip() for line in found if line.strip()]
+        raise OptionError(f"cannot read {name} from {str(file)!r}: {error}") from None
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise OptionError(f"{name} in {file} must be a list of strings")
+    return [line.strip() for line in lines if line.strip()]
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, Any]:
-    """Options as they stand on a command line.
+    """Return options written as on the command line.
 
     >>> parse_options(["input_size=32", "mean=0.5,0.5,0.5", "pretrained=no", "resize=none"])
     {'input_size': 32, 'mean': (0.5, 0.5, 0.5), 'pretrained': False, 'resize': None}
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise OptionError(
-                f"a model option must have the form name=value, such as range=0..255, got {text!r}"
-            )
         key = name.strip().replace("-", "_")
-        if key in found:
-            raise OptionError(f"a model option must be given once, got {key!r} again")
-        found[key] = _value(key, value.strip())
-    return found
+        if not equals or not key:
+            raise OptionError(f"model options must be written as name=value, got {text!r}")
+        if key in options:
+            raise OptionError(f"model option {key!r} is given twice")
+        options[key] = _value(key, value.strip())
+    return options
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -1,10 +1,10 @@
-"""Models that are Python objects: a `Model`, a torch module, or any function from images to logits."""
+"""Python objects as models: a `Model`, a torch module, or any function from images to logits."""
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Unpack
+from typing import Any, TypeGuard, Unpack
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.plugins import look_here_too
@@ -15,117 +15,95 @@ from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Model, ModelError, declared_weights, digest_of_layers
 
 RAW_IMAGES = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
-"""Default for a plain function, which gets the uint8 images unchanged."""
-
-_OF_FLOATS = ("range", "mean", "std")
-"""What can only be said of floats."""
+"""Default for a plain function, which receives the uint8 images unchanged."""
 
 
 def load(text: str, *, version: str | None = None, **options: Unpack[TorchOptions]) -> Model:
-    """What `package.module:factory` makes, by `as_model`; a factory takes no arguments."""
-    factory = find_object(text)
-    if isinstance(factory, Model):
-        return as_model(factory, version=version, **options)
-    if not callable(factory):
-        raise ModelError(
-            f"python:{text} must be a function that returns a model, got {type(factory).__name__}"
-        )
-    made = factory()
-    if _is_finished(made):
-        return as_model(made, version=version, **options)
-    options = {"name": text.rpartition(":")[2], **options}
-    return as_model(made, source=f"python:{text}", version=version, **options)
+    """Return the model that the function `package.module:factory` returns, by `as_model`."""
+    model = find_object(text)
+    if callable(model) and not _is_model(model):
+        model = model()
+        if not _is_model(model):
+            options = {"name": text.rpartition(":")[2], **options}
+            return as_model(model, source=f"python:{text}", version=version, **options)
+    return as_model(model, version=version, **options)
 
 
 def as_model(
-    thing: Any,
+    model: Any,
     *,
     source: str | None = None,
     version: str | None = None,
     **options: Unpack[TorchOptions],
 ) -> Model:
-    """A model of a Python object.
+    """Return a Python object as a model.
 
-    A `Model` is given back as it is. A torch module goes through the torch adapter, which puts it onto the
-    device and leaves it there; it predicts in evaluation mode, and is in its own mode again after each call.
-    Any other callable gets the uint8 images `(n, h, w, c)` and returns logits `(n, classes)`; if anything is
-    said about its preprocessing, it gets what that makes of them instead.
+    A `Model` is returned as it is. A torch module is moved to the device and stays there; it predicts in
+    evaluation mode, and its own mode is restored after each call. Any other callable receives the uint8
+    images `(n, h, w, c)`, preprocessed if any preprocessing option is given, and returns logits
+    `(n, classes)`.
 
     Args:
-        thing: the object.
-        source: where it comes from.
-        version: a word that you change whenever the predictions may. Without it the digest of a callable is
-            `unknown`, and results are never taken from an earlier run; that of a torch module goes by its
-            weights and by what it prints of its layers.
-        **options: see `TorchOptions`; what is about devices is for torch modules.
+        model: the object.
+        source: description of its origin.
+        version: a string that you change whenever predictions may change. Without it, results of a callable
+            are never reused; those of a torch module are identified by its weights and the repr of its
+            layers.
+        **options: see `TorchOptions`; device options apply to torch modules only.
     """
-    if _is_finished(thing):
-        said = {"source": source, "version": version, **options}
-        about = {"source", "version", *ModelOptions.__annotations__}
-        if given := [option for option in said if option in about and said[option] is not None]:
-            raise OptionError(
-                f"options cannot be used with a Model, which has a spec of its own, got {given[0]}; pass "
-                "them where it is made, as as_model(function, classes=…)"
-            )
-        model: Model = thing
+    if _is_model(model):
+        values = {"source": source, "version": version, **options}
+        for option in ("source", "version", *ModelOptions.__annotations__):
+            if values.get(option) is not None:
+                raise OptionError(f"{option} cannot be used with a Model, which has its own spec")
         return model
-    called = str(getattr(thing, "__name__", type(thing).__name__))
+    name = str(getattr(model, "__name__", type(model).__name__))
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(thing, torch.nn.Module):
+    if torch is not None and isinstance(model, torch.nn.Module):
         from beaufort.models.torch import from_module
 
-        details = {"layers": digest_of_layers(thing)}
+        details = {"layers": digest_of_layers(model)}
         if version is not None:
             details["version"] = declared_weights(version)
-        return from_module(
-            thing,
-            default_name=called,
-            source=source or f"torch:{type(thing).__name__}",
-            details=details,
-            shared=True,
-            **options,
-        )
-    if not callable(thing):
+        source = source or f"torch:{type(model).__name__}"
+        return from_module(model, default_name=name, source=source, details=details, shared=True, **options)
+    if not callable(model):
         raise ModelError(
             "a model must be a Model, a torch module, or a function from uint8 images (n, h, w, c) to "
-            f"logits (n, classes), got {type(thing).__name__}"
+            f"logits (n, classes), got {type(model).__name__}"
         )
-    name = options.get("name")
+    given_name = options.get("name")
     spec = make_spec(
         options,
-        default_name=called,
-        source=source or f"python:{called if name is None else name}",
-        base=RAW_IMAGES if options.keys().isdisjoint(_OF_FLOATS) else Preprocessing(),
+        default_name=name,
+        source=source or f"python:{name if given_name is None else given_name}",
+        base=RAW_IMAGES if options.keys().isdisjoint(("range", "mean", "std")) else Preprocessing(),
         weights=declared_weights(version),
     )
-    return Network(spec, thing, "cpu", options.get("max_batch"))
+    return Network(spec, model, "cpu", options.get("max_batch"))
 
 
 def find_object(text: str) -> Any:
-    """The object that `package.module:name` stands for."""
-    module_name, colon, path = text.partition(":")
-    if not (colon and module_name and path):
-        raise OptionError(
-            f"a Python model must have the form python:package.module:factory, got 'python:{text}'"
-        )
+    """Import the object `package.module:name`."""
+    module_name, _, path = text.partition(":")
+    if not (module_name and path):
+        raise OptionError(f"write Python models as python:package.module:factory, got 'python:{text}'")
     look_here_too()
     try:
-        found: Any = import_module(module_name)
+        value: Any = import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+        if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise UnknownNameError(
-                f"no module named {error.name!r} for python:{text}; sys.path and the working folder "
-                "are searched"
+                f"no module named {error.name!r} in sys.path or the working directory (python:{text})"
             ) from None
         raise
     for name in path.split("."):
-        if not hasattr(found, name):
-            public = {key: None for key in vars(found) if not key.startswith("_")}
+        if not hasattr(value, name):
+            public = [key for key in vars(value) if not key.startswith("_")]
             raise UnknownNameError(f"in {module_name}, {unknown_message('name', name, public)}")
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
-def _is_finished(thing: Any) -> bool:
-    """Whether an object is a `Model` itself."""
+def _is_model(thing: Any) -> TypeGuard[Model]:
     return isinstance(thing, Model) and not isinstance(thing, type)

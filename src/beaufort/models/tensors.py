@@ -1,4 +1,4 @@
-"""Images that are on the model's device already: prepared there, and answers fetched without waiting."""
+"""Preprocessing of images on the model's device, and asynchronous copies to the host."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from beaufort.models.preprocessing import LUMA, Preprocessing
 
 
 def preprocess_tensors(images: Any, preprocessing: Preprocessing, *, channels_last: bool = False) -> Any:
-    """What `preprocessing` makes of uint8 tensors `(n, h, w, c)` of the network's size, on their device.
-
-    The values are those of `Preprocessing.apply`, to the last bit.
+    """Return `Preprocessing.apply`, bit for bit, for uint8 tensors `(n, h, w, c)` of the network's size.
 
     Args:
         images: the tensors.
-        preprocessing: what to do.
-        channels_last: how the layout NCHW lies in memory.
+        preprocessing: its layout NCHW uses the memory format channels last if `channels_last` is set.
+        channels_last: memory format of the result.
     """
     torch = require("torch", "torch", what="torch models")
     channels = preprocessing.channels
@@ -36,53 +34,38 @@ def preprocess_tensors(images: Any, preprocessing: Preprocessing, *, channels_la
     first = preprocessing.layout == "NCHW"
     if preprocessing.dtype != "uint8":
         table = _table(preprocessing, images.device)
-        if images.is_cuda and _has_kernels():
-            return _in_one_pass(images.contiguous(), table, first, channels_last)
+        if images.is_cuda and os.environ.get("BEAUFORT_KERNELS") != "0" and installed("triton"):
+            from beaufort.models._prepare_kernels import look_up
+
+            planes = first and not channels_last
+            out = look_up(images.contiguous(), table, planes=planes)
+            return out.movedim(-1, 1) if first and channels_last else out
         images = table.flatten()[images.int() + 256 * torch.arange(channels, device=images.device)]
     layout = torch.channels_last if first and channels_last else torch.contiguous_format
     return (images.movedim(-1, 1) if first else images).contiguous(memory_format=layout)
 
 
-def _in_one_pass(images: Any, table: Any, first: bool, channels_last: bool) -> Any:
-    torch = require("torch", "torch", what="torch models")
-    from beaufort.models._prepare_kernels import look_up
-
-    planes = first and not channels_last
-    n, height, width, channels = images.shape
-    shape = (n, channels, height, width) if planes else images.shape
-    out = torch.empty(shape, dtype=table.dtype, device=images.device)
-    with torch.cuda.device(images.device):
-        look_up(images, table, out, planes=planes)
-    return out.movedim(-1, 1) if first and channels_last else out
-
-
-@lru_cache(maxsize=1)
-def _has_kernels() -> bool:
-    return os.environ.get("BEAUFORT_KERNELS") != "0" and installed("triton")
-
-
 @lru_cache(maxsize=64)
 def _table(preprocessing: Preprocessing, device: Any) -> Any:
-    """What each of the 256 values becomes in each channel, `(channels, 256)`."""
     torch = require("torch", "torch", what="torch models")
     return torch.from_numpy(preprocessing.tables().astype(preprocessing.dtype)).to(device)
 
 
 def as_pixels(images: NDArray[np.uint8], device: str) -> Any:
-    """Uint8 images `(n, h, w, c)` as float32 values in 0..1, `(n, c, h, w)`, on a device."""
+    """Return uint8 images `(n, h, w, c)` as float32 values in [0, 1], `(n, c, h, w)`, on a device."""
     torch = require("torch", "torch", what="torch models")
-    there = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2))).to(device)
-    return there.float() / torch.full((), 255.0, device=there.device)  # a number would become a factor 1/255
+    pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2))).to(device).float()
+    return pixels / torch.full((), 255.0, device=pixels.device)  # a number would become a factor 1/255
 
 
 def preprocess_pixels(pixels: Any, preprocessing: Preprocessing) -> Any:
-    """What `preprocessing` makes of values in 0..1, `(n, c, h, w)`; gradients pass through.
+    """Return preprocessed values in [0, 1], `(n, c, h, w)`, differentiably.
 
-    The values are those of `Preprocessing.apply` where those were whole numbers of 255ths, to the last bit.
+    The result is that of `Preprocessing.apply`, bit for bit, where the values are multiples of 1/255.
     """
     torch = require("torch", "torch", what="torch models")
 
-    def by_channel(values: tuple[float, ...]) -> Any:
+    def per_channel(values: tuple[float, ...]) -> Any:
         return torch.tensor(values, dtype=torch.float32, device=pixels.device)[:, None, None]
 
     if preprocessing.order == "BGR":
@@ -90,15 +73,15 @@ def preprocess_pixels(pixels: Any, preprocessing: Preprocessing) -> Any:
     if preprocessing.value_range == "0..255":
         pixels = pixels * 255
     if preprocessing.mean:
-        pixels = pixels - by_channel(preprocessing.mean)
+        pixels = pixels - per_channel(preprocessing.mean)
     if preprocessing.std:
-        pixels = pixels / by_channel(preprocessing.std)
+        pixels = pixels / per_channel(preprocessing.std)
     pixels = pixels.to(getattr(torch, preprocessing.dtype))
     return pixels if preprocessing.layout == "NCHW" else pixels.movedim(1, -1).contiguous()
 
 
 def copy_to_host(tensor: Any) -> Callable[[], NDArray[Any]]:
-    """Begin to copy a tensor to the host; what comes back waits for it."""
+    """Start a copy of a tensor to the host; the returned function waits for it and returns the array."""
     torch = require("torch", "torch", what="torch models")
     if not tensor.is_cuda:
         return lambda: np.asarray(tensor.cpu().numpy())
@@ -109,7 +92,6 @@ def copy_to_host(tensor: Any) -> Callable[[], NDArray[Any]]:
 
     def wait() -> NDArray[Any]:
         done.synchronize()
-        answer: NDArray[Any] = host.numpy()
-        return answer
+        return np.asarray(host.numpy())
 
     return wait

@@ -1,4 +1,4 @@
-"""Models of timm, with the preprocessing that each brings along."""
+"""Models of timm, with their preprocessing."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from beaufort.models.torch import from_module, load_weights
 
 
 def load(text: str, *, pretrained: bool = True, **options: Unpack[TorchOptions]) -> Network:
-    """A model of timm: `architecture`, `architecture.tag`, or `architecture@file` for weights of your own.
+    """Return a model of timm: `architecture`, `architecture.tag`, or `architecture@file` for own weights.
 
     Args:
-        text: as timm names it, `resnet50.a1_in1k` say; a file is a state dict.
-        pretrained: whether timm loads the published weights, which it may download; False leaves random
-            ones. Without meaning where a file is given.
-        **options: see `TorchOptions`; timm knows the classes, and its tag the label space of `in1k`.
+        text: the name in timm, such as `resnet50.a1_in1k`; the file is a state dict.
+        pretrained: whether to load, and possibly download, the published weights; False initializes them
+            randomly. Ignored if a file is given.
+        **options: see `TorchOptions`; timm provides the classes, and the tag `in1k` the label space.
     """
     timm = require("timm", "timm", what="timm models")
     architecture, _, file = text.partition("@")
     if not timm.is_model(architecture) and not architecture.startswith(("hf-hub:", "hf_hub:")):
-        known = dict.fromkeys(timm.list_models() + timm.list_pretrained())
-        raise UnknownNameError(_unknown(architecture, known))
+        names = timm.list_models() + timm.list_pretrained()
+        raise UnknownNameError(unknown_message("model of timm", architecture, names))
     pretrained = pretrained and not file
     count, _ = class_list(options.get("classes"))
     settings: dict[str, Any] = {}
@@ -64,10 +64,7 @@ def _preprocessing(timm: Any, module: Any, options: TorchOptions) -> Preprocessi
     elif {"resize", "input_size"} & options.keys():
         resize = tuple(size)
     else:
-        raise ModelError(
-            f"the preprocessing of this model is not supported: crop mode {mode!r} of timm at "
-            f"{size[0]}×{size[1]}; give resize=, a short side or a height and width"
-        )
+        raise ModelError(f"crop mode {mode!r} of timm is not supported at {size[0]}×{size[1]}; pass resize=")
     return Preprocessing(
         size=tuple(size),
         resize=resize,
@@ -75,13 +72,4 @@ def _preprocessing(timm: Any, module: Any, options: TorchOptions) -> Preprocessi
         channels=channels,
         mean=tuple(config["mean"])[:channels],
         std=tuple(config["std"])[:channels],
-    )
-
-
-def _unknown(architecture: str, known: dict[str, None]) -> str:
-    told = unknown_message("model of timm", architecture, known)
-    return (
-        told
-        if "did you mean" in told
-        else f"{architecture!r} is not a model of timm; timm.list_models() lists them"
     )

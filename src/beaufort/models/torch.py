@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort._core.optional import require
-from beaufort._core.validation import validate_integer
+from beaufort._core.validation import validate_file, validate_integer
 from beaufort.models._exported import open_exported
 from beaufort.models.network import Network
 from beaufort.models.options import TorchOptions, make_spec
@@ -20,24 +22,22 @@ from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, ModelError, ModelFileError, digest_of_files, digest_of_tensors
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema")
-"""Names under which training programs keep the state dict in a checkpoint."""
+"""Keys under which training programs store the state dict in a checkpoint."""
 
 
 def load(path: str, *, arch: str | None = None, **options: Unpack[TorchOptions]) -> Network:
-    """A network in a file of torch.
+    """Return the network in a file of torch.
 
-    An exported program (`.pt2`) brings its architecture and input size along; a state dict (`.pt`, `.pth`,
-    `.th`, `.safetensors`, …) needs `arch`. Values are taken to be RGB in 0..1 unless something is said.
+    An exported program (`.pt2`) contains its architecture and input size; a state dict (`.pt`, `.pth`,
+    `.th`, `.safetensors`, …) requires `arch`. The default input is RGB in [0, 1].
 
     Args:
         path: the file. Pickled modules are rejected: a pickle can run any program.
-        arch: `python:package.module:factory`, which makes the module that the state dict fits.
+        arch: `python:package.module:factory`, which returns the module for the state dict.
         **options: see `TorchOptions`.
     """
-    require("torch", "torch", what="torch models")
-    file = Path(path)
-    if not file.is_file():
-        raise ModelFileError(f"{path} is not a file; write a torch model as torch:folder/model.pt2")
+    torch = require("torch", "torch", what="torch models")
+    file = validate_file("torch model", path, ModelFileError)
     if file.suffix == ".pt2":
         if arch is not None:
             raise OptionError(f"arch cannot be used with {path}, which is an exported program")
@@ -54,12 +54,16 @@ def load(path: str, *, arch: str | None = None, **options: Unpack[TorchOptions])
             exported=True,
             **options,
         )
-    if arch is None:
+    if arch is None or not arch.startswith("python:"):
         raise OptionError(
-            f"{path} needs arch=python:package.module:factory, where factory() makes the module of this "
-            "state dict; files of torch.export.save (.pt2) need none"
+            f"{path} requires arch=python:package.module:factory, where factory() returns the module of this "
+            f"state dict, got {arch!r}; files of torch.export.save (.pt2) do not"
         )
-    module = _build(arch)
+    from beaufort.models.python import find_object
+
+    module = find_object(arch.removeprefix("python:"))()
+    if not isinstance(module, torch.nn.Module):
+        raise ModelError(f"{arch} must return a torch module, got {type(module).__name__}")
     load_weights(module, file)
     details = {"architecture": arch}
     return from_module(module, default_name=file.stem, source=f"torch:{path}", details=details, **options)
@@ -79,31 +83,31 @@ def from_module(
     shared: bool = False,
     **options: Unpack[TorchOptions],
 ) -> Network:
-    """A network of a torch module, which is put onto the device, and predicts in evaluation mode.
+    """Return a network of a torch module, which is moved to the device and predicts in evaluation mode.
 
     Args:
         module: the module.
-        default_name: its name if the options have none.
-        source: where it comes from.
-        run: what gives the logits of a tensor of images; the module itself if not given.
+        default_name: its name if the options give none.
+        source: description of its origin.
+        run: function from a tensor of images to logits; the module itself by default.
         base: the preprocessing before the options' changes.
-        weights: what identifies the parameters; their sha256 if not given.
-        details: what else the predictions depend on.
-        fixed_batch: the only number of images that it takes; fewer are filled up. A module that
-            `torch.compile` made is filled up too, so that it is compiled once.
-        exported: whether it is an exported program, which knows no modes.
-        shared: whether somebody else has the module, who may train it: it is in its own mode again after each
-            call, and weights that have changed are noticed.
-        **options: see `TorchOptions`; the number of classes is found out if not given.
+        weights: identity of the parameters; their sha256 by default.
+        details: other values that change predictions.
+        fixed_batch: the only batch size that it accepts; smaller batches are padded. So are those of a
+            module of `torch.compile`, so that it is compiled once.
+        exported: whether it is an exported program, which has no modes.
+        shared: whether the caller keeps the module and may train it: its own mode is restored after each
+            call, and changes of the weights are detected.
+        **options: see `TorchOptions`; the number of classes is determined if not given.
     """
     torch = require("torch", "torch", what="torch models")
     use_threads(options.get("threads"))
-    where = choose_device(options.get("device", "auto"))
+    device = choose_device(options.get("device", "auto"))
     channels_last, tf32 = options.get("channels_last", False), options.get("tf32", False)
     weights = weights or digest_of_tensors(module.state_dict())
     if not exported and not shared:
         module.eval()
-    module.to(where)
+    module.to(device)
     if channels_last:
         module.to(memory_format=torch.channels_last)
     before = _versions(module) if shared else []
@@ -115,31 +119,38 @@ def from_module(
         weights=weights,
         details={**(details or {}), **({"tf32": True} if tf32 else {})},
     )
+    compiled = hasattr(module, "_orig_mod")
+    largest = fixed_batch or 0
 
-    filled = _filling(fixed_batch, compiled=hasattr(module, "_orig_mod"))
-
-    def ready(batch: Any) -> Any:
-        batch = filled(batch)
+    def prepared(batch: Any) -> Any:
+        """Pad a batch with zeros; each batch size would compile a compiled module anew."""
+        nonlocal largest
+        if compiled:
+            largest = max(largest, len(batch))
+        if (missing := largest - len(batch)) > 0:
+            batch = torch.cat([batch, batch.new_zeros((missing, *batch.shape[1:]))])
         return batch.contiguous(memory_format=torch.channels_last) if channels_last else batch
 
     def logits(batch: Any) -> Any:
-        steady = torch.backends.cudnn.flags(
+        deterministic = torch.backends.cudnn.flags(
             enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
         )
-        with steady, _evaluation_mode(module) if shared else nullcontext():
+        with deterministic, _evaluation_mode(module) if shared else nullcontext():
             return _logits((run or module)(batch))
 
     def differentiable(batch: Any) -> Any:
-        return logits(ready(batch))[: len(batch)]
+        return logits(prepared(batch))[: len(batch)]
 
     def predict(batch: Any) -> Any:
-        whole = ready(batch)  # outside of inference mode: its tensors are another kind to the compiler
+        padded = prepared(
+            batch
+        )  # outside of inference mode, whose tensors are of another kind to the compiler
         with torch.inference_mode():
-            return logits(whole)[: len(batch)].detach()
+            return logits(padded)[: len(batch)].detach()
 
     def forward(batch: NDArray[Any]) -> Logits:
-        found: Logits = predict(torch.from_numpy(batch).to(where)).cpu().numpy()
-        return found
+        output: Logits = predict(torch.from_numpy(batch).to(device)).cpu().numpy()
+        return output
 
     def unchanged() -> bool:
         return _versions(module) == before or digest_of_tensors(module.state_dict()) == weights
@@ -147,22 +158,22 @@ def from_module(
     network = Network(
         spec,
         forward,
-        where,
+        device,
         options.get("max_batch"),
         predict,
         channels_last,
         differentiable,
         unchanged if shared else None,
     )
-    if spec.classes is None and hasattr(module, "_orig_mod") and run is None:
-        # A compiled module would be compiled for one image; what it was compiled from has as many classes.
+    if spec.classes is None and compiled and run is None:
+        # determine the number of classes without compiling for one image
         plain = from_module(
             module._orig_mod,
             default_name=spec.name,
             source=source,
             base=spec.preprocessing,
             shared=shared,
-            device=where,
+            device=device,
         )
         return replace(network, spec=replace(spec, classes=plain.spec.classes))
     return network.with_class_count()
@@ -170,7 +181,7 @@ def from_module(
 
 @contextmanager
 def _evaluation_mode(module: Any) -> Iterator[None]:
-    """Have a module in evaluation mode, and each of its parts in its own mode again afterwards."""
+    """Set evaluation mode, and restore the mode of each submodule afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     if not any(training for _, training in modes):
         yield
@@ -179,40 +190,19 @@ def _evaluation_mode(module: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for part, training in modes:  # a module comes before its parts
+        for part, training in modes:  # a module precedes its submodules
             if part.training != training:
                 part.train(training)
 
 
 def _versions(module: Any) -> list[tuple[int, int]]:
-    """Where each tensor of a module is, and how often torch has written to it."""
+    """Return the address of each tensor and how often torch has written to it."""
     tensors = module.state_dict().values()
-    return [(one.data_ptr(), 0 if one.is_inference() else one._version) for one in tensors]
-
-
-def _filling(fixed: int | None, *, compiled: bool) -> Callable[[Any], Any]:
-    """Fill batches up with zeros where another number of images would be an error, or another compilation.
-
-    A compiled module is compiled once for each number of images. So a batch that is smaller than one before
-    it, as the last of a dataset, is filled up to that one's size.
-    """
-    largest = fixed or 0
-
-    def filled(batch: Any) -> Any:
-        nonlocal largest
-        if compiled:
-            largest = max(largest, len(batch))
-        missing = largest - len(batch)
-        if missing <= 0:
-            return batch
-        filler = batch.new_zeros((missing, *batch.shape[1:]))
-        return require("torch", "torch", what="torch models").cat([batch, filler])
-
-    return filled
+    return [(tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
 
 
 def choose_device(device: str) -> str:
-    """The device that a word stands for; `auto` is the first GPU, or the processor."""
+    """Return a device that exists; `auto` is the first GPU, or the CPU."""
     torch = require("torch", "torch", what="torch models")
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -220,92 +210,66 @@ def choose_device(device: str) -> str:
         kind = torch.device(device).type
     except RuntimeError:
         raise OptionError(f"device must be auto, cpu, cuda, cuda:0 or mps, got {device!r}") from None
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not there.get(kind, True):
-        raise OptionError(f"torch finds no device {device!r} on this machine; use device='cpu'")
+    if (kind == "cuda" and not torch.cuda.is_available()) or (
+        kind == "mps" and not torch.backends.mps.is_available()
+    ):
+        raise OptionError(f"device {device!r} is not available; use device='cpu'")
     return device
 
 
 def use_threads(threads: int | None) -> None:
-    """Let torch use so many threads, in the whole process; None leaves it as it is."""
+    """Set the number of threads of torch in the whole process; None leaves it unchanged."""
     if threads is not None:
         torch = require("torch", "torch", what="torch models")
         torch.set_num_threads(validate_integer("threads", threads, 1, 4096))
 
 
 def load_weights(module: Any, file: Path) -> None:
-    """Fill a module with the tensors of a file; what does not fit is an error."""
+    """Load the state dict in a file into a module; names and shapes must match."""
     tensors = read_tensors(file)
     try:
         module.load_state_dict(tensors)
     except RuntimeError as error:
-        told = " ".join(str(error).split())
-        raise ModelFileError(
-            f"the tensors of {file} do not fit {type(module).__name__}: {told:.400}"
-        ) from None
+        message = " ".join(str(error).split())
+        raise ModelFileError(f"{file} does not fit {type(module).__name__}: {message:.400}") from None
 
 
 def read_tensors(file: Path) -> dict[str, Any]:
-    """The state dict in a file, safetensors or torch's own; nothing else is unpickled."""
-    if file.suffix == ".safetensors":
-        safetensors = require("safetensors.torch", "timm", what=".safetensors files")
-        try:
+    """Return the state dict in a file of safetensors or torch; other pickled objects are rejected."""
+    torch = require("torch", "torch", what="torch models")
+    is_safe = file.suffix == ".safetensors"
+    safetensors = require("safetensors.torch", "timm", what=".safetensors files") if is_safe else None
+    try:
+        if safetensors is not None:
             return dict(safetensors.load_file(str(file)))
-        except Exception as error:  # its error class is not public everywhere
-            raise ModelFileError(f"{file} cannot be read as safetensors ({error})") from None
-    content = _read_pickle(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about TorchScript, which is rejected below
+            content = torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise ModelFileError(
+            f"{file} contains objects other than tensors, which could run arbitrary code when unpickled; use "
+            "torch.save(model.state_dict(), file), or torch.export.save for the whole model"
+        ) from None
+    except Exception as error:  # damaged files raise errors of any class, some without a message
+        raise ModelFileError(f"cannot read {file}: {str(error) or type(error).__name__:.200}") from None
     for name in _WRAPPERS:
         if isinstance(content, dict) and isinstance(content.get(name), dict):
             content = content[name]
             break
-    torch = require("torch", "torch", what="torch models")
     if not isinstance(content, dict) or not all(
         isinstance(value, torch.Tensor) for value in content.values()
     ):
-        raise ModelFileError(
-            f"{file} must hold a state dict (tensors by name), plain or under {', '.join(_WRAPPERS)}"
-        )
+        raise ModelFileError(f"{file} must contain a state dict, itself or under {', '.join(_WRAPPERS)}")
     if content and all(str(key).startswith("module.") for key in content):
         content = {key.removeprefix("module."): value for key, value in content.items()}
     return dict(content)
 
 
-def _read_pickle(file: Path) -> Any:
-    import pickle
-    import warnings
-
-    torch = require("torch", "torch", what="torch models")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about TorchScript, which is refused below
-            return torch.load(file, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        raise ModelFileError(
-            f"{file} must hold only tensors, as unpickling other objects could run arbitrary code; save them "
-            "with torch.save(model.state_dict(), file), or the whole model with torch.export.save"
-        ) from None
-    except Exception as error:  # bytes of anyone's may raise anything
-        told = str(error) or type(error).__name__  # an empty file has no more to say than its kind
-        raise ModelFileError(f"{file} cannot be read as a file of torch ({told:.200})") from None
-
-
-def _build(arch: str) -> Any:
-    from beaufort.models.python import find_object
-
-    torch = require("torch", "torch", what="torch models")
-    if not arch.startswith("python:"):
-        raise OptionError(f"arch must have the form python:package.module:factory, got {arch!r}")
-    made = find_object(arch.removeprefix("python:"))()
-    if not isinstance(made, torch.nn.Module):
-        raise ModelError(f"{arch} must return a torch module, got {type(made).__name__}")
-    return made
-
-
-def _logits(answer: Any) -> Any:
-    """The tensor in what a module returned: a tensor, the first of several, or `.logits`."""
-    if isinstance(answer, tuple | list) and answer:
-        answer = answer[0]
-    answer = getattr(answer, "logits", answer)
-    if not hasattr(answer, "detach"):
-        raise ModelError(f"the module must return a tensor, got {type(answer).__name__}")
-    return answer.float()
+def _logits(output: Any) -> Any:
+    """Return the tensor in the output of a module: a tensor, the first of several, or `.logits`."""
+    if isinstance(output, tuple | list) and output:
+        output = output[0]
+    output = getattr(output, "logits", output)
+    if not hasattr(output, "detach"):
+        raise ModelError(f"the module must return a tensor, got {type(output).__name__}")
+    return output.float()

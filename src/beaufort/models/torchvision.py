@@ -6,9 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Unpack
 
-from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.optional import require
-from beaufort._core.registry import unknown_message
+from beaufort._core.validation import validate_choice
 from beaufort.models.network import Network
 from beaufort.models.options import TorchOptions, class_list
 from beaufort.models.preprocessing import Preprocessing
@@ -17,36 +16,42 @@ from beaufort.models.torch import from_module, load_weights
 
 
 def load(text: str, *, pretrained: bool = True, **options: Unpack[TorchOptions]) -> Network:
-    """A classifier of torchvision: `name`, `name.WEIGHTS`, or `name@file` for weights of your own.
+    """Return a classifier of torchvision: `name`, `name.WEIGHTS`, or `name@file` for own weights.
 
     Args:
-        text: as torchvision names it, `resnet50` or `resnet50.IMAGENET1K_V1`; a file is a state dict.
-        pretrained: whether the published weights are loaded, which may download them; False leaves
-            random ones. Without meaning where a file is given.
-        **options: see `TorchOptions`; published weights bring classes and label space along.
+        text: the name in torchvision, `resnet50` or `resnet50.IMAGENET1K_V1`; the file is a state dict.
+        pretrained: whether to load, and possibly download, the published weights; False initializes them
+            randomly. Ignored if a file is given.
+        **options: see `TorchOptions`; published weights provide classes and label space.
     """
     require("torchvision", "torchvision", what="torchvision models")
     library = import_module("torchvision.models")
 
-    wanted, _, file = text.partition("@")
-    architecture, _, tag = wanted.partition(".")
-    weights = _weights(library, architecture, tag)
+    name, _, file = text.partition("@")
+    architecture, _, tag = name.partition(".")
+    validate_choice("classifier of torchvision", architecture, library.list_models(module=library))
+    weights = library.get_model_weights(architecture)
+    if tag:
+        validate_choice(f"weights of {architecture}", tag, weights.__members__)
+    weights = weights[tag] if tag else weights.DEFAULT
     count, _ = class_list(options.get("classes"))
     if pretrained and not file:
-        # the file is seen to hold tensors only, before torchvision loads it by its own means
+        # check that the file holds only tensors before torchvision loads it in its own way
         weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
         module = library.get_model(architecture, weights=weights, progress=False)
         if options.get("classes") is None:
             options["classes"] = weights.meta["categories"]
             options["label_space"] = options.get("label_space") or "imagenet-1k"
     else:
-        settings = {} if count is None else {"num_classes": count}
-        module = library.get_model(architecture, weights=None, **_no_warnings(architecture), **settings)
+        settings: dict[str, Any] = {} if count is None else {"num_classes": count}
+        if architecture in ("googlenet", "inception_v3"):  # avoids a warning
+            settings["init_weights"] = False
+        module = library.get_model(architecture, weights=None, **settings)
     if file:
         load_weights(module, Path(file))
     return from_module(
         module,
-        default_name=f"{architecture}.{Path(file).stem}" if file else wanted,
+        default_name=f"{architecture}.{Path(file).stem}" if file else name,
         source=f"torchvision:{text}",
         base=_preprocessing(weights.transforms()),
         details={"architecture": f"torchvision:{architecture}"},
@@ -54,26 +59,7 @@ def load(text: str, *, pretrained: bool = True, **options: Unpack[TorchOptions])
     )
 
 
-def _weights(library: Any, architecture: str, tag: str) -> Any:
-    names = library.list_models(module=library)
-    if architecture not in names:
-        raise UnknownNameError(unknown_message("classifier of torchvision", architecture, names))
-    published = library.get_model_weights(architecture)
-    if not tag:
-        return published.DEFAULT
-    if tag not in published.__members__:
-        there = ", ".join(published.__members__)
-        raise OptionError(f"torchvision has no weights {tag!r} for {architecture}; there are {there}")
-    return published[tag]
-
-
-def _no_warnings(architecture: str) -> dict[str, Any]:
-    """The two networks that ask to be told how their random weights are made."""
-    return {"init_weights": False} if architecture in ("googlenet", "inception_v3") else {}
-
-
 def _preprocessing(transforms: Any) -> Preprocessing:
-    """What torchvision's preset for classification says."""
     try:
         crop, short = transforms.crop_size, transforms.resize_size
         return Preprocessing(
@@ -85,6 +71,6 @@ def _preprocessing(transforms: Any) -> Preprocessing:
         )
     except AttributeError:
         raise ModelError(
-            f"the preprocessing of this model is not supported: {type(transforms).__name__} of torchvision; "
-            "load it with python:package.module:factory instead"
+            f"transforms {type(transforms).__name__} of torchvision are not supported; "
+            "load the model with python:package.module:factory"
         ) from None

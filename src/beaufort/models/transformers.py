@@ -1,4 +1,4 @@
-"""Image classifiers of transformers, by the folder or name that it loads them from."""
+"""Image classifiers of transformers, by folder or name."""
 
 from __future__ import annotations
 
@@ -12,44 +12,42 @@ from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import ModelError
 from beaufort.models.torch import from_module
 
-_ELSEWHERE = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "id2label", "label2id")
-"""What a configuration says that changes no answer."""
+_IGNORED = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "id2label", "label2id")
+"""Entries of a configuration that change no prediction."""
 
 _FILTERS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
-"""Pillow's numbers of its filters."""
+"""Interpolations by their number in Pillow."""
 
 
 def load(text: str, **options: Unpack[TorchOptions]) -> Network:
-    """An image classifier of transformers: a folder of `save_pretrained`, or a name on its hub.
+    """Return an image classifier of transformers, with the preprocessing of its image processor.
 
-    Its preprocessing is read from the image processor beside it. Code that comes with a model is not run.
+    Code that comes with a model is not run.
 
     Args:
-        text: folder or name.
-        **options: see `TorchOptions`; the configuration knows the classes.
+        text: a folder written by `save_pretrained`, or a name on the hub.
+        **options: see `TorchOptions`; the configuration provides the classes.
     """
     transformers = require("transformers", "transformers", what="transformers models")
-    local = Path(text).is_dir()
+    how = {"local_files_only": Path(text).is_dir(), "trust_remote_code": False}
     try:
-        module = transformers.AutoModelForImageClassification.from_pretrained(
-            text, local_files_only=local, trust_remote_code=False
-        ).float()
-        processor = transformers.AutoImageProcessor.from_pretrained(
-            text, local_files_only=local, trust_remote_code=False
-        )
+        module = transformers.AutoModelForImageClassification.from_pretrained(text, **how).float()
+        processor = transformers.AutoImageProcessor.from_pretrained(text, **how)
     except (OSError, ValueError) as error:
-        told = " ".join(str(error).split())
-        raise ModelError(f"transformers cannot load an image classifier from {text!r}: {told:.300}") from None
+        message = " ".join(str(error).split())
+        raise ModelError(
+            f"transformers cannot load an image classifier from {text!r}: {message:.300}"
+        ) from None
     if options.get("classes") is None:
         labels = module.config.id2label
         options["classes"] = [str(labels[index]) for index in range(module.config.num_labels)]
-    config = {key: value for key, value in module.config.to_diff_dict().items() if key not in _ELSEWHERE}
+    config = {key: value for key, value in module.config.to_diff_dict().items() if key not in _IGNORED}
     return from_module(
         module,
         default_name=Path(text).name,
         source=f"transformers:{text}",
         base=_preprocessing(processor.to_dict(), module.config, options),
-        details={"architecture": f"transformers:{type(module).__name__}", "config": _plain(config)},
+        details={"architecture": f"transformers:{type(module).__name__}", "config": _as_json(config)},
         **options,
     )
 
@@ -60,8 +58,8 @@ def _preprocessing(processor: dict[str, Any], config: Any, options: TorchOptions
     factor = processor.get("rescale_factor", 1 / 255)
     if (rescaled and abs(factor * 255 - 1) > 1e-6) or processor.get("rescale_offset"):
         raise ModelError(
-            f"the preprocessing of this model is not supported: its image processor multiplies values by "
-            f"{factor}, or shifts them; load it with python:package.module:factory"
+            f"an image processor that rescales values by {factor} or adds an offset is not supported; load "
+            "the model with python:package.module:factory"
         )
     normalized = processor.get("do_normalize", False)
     return Preprocessing(
@@ -76,34 +74,31 @@ def _preprocessing(processor: dict[str, Any], config: Any, options: TorchOptions
 
 
 def _sizes(processor: dict[str, Any], config: Any, options: TorchOptions) -> tuple[Any, Any]:
-    """Input size and resize; transformers has a dialect for each family."""
-    given = dict(processor.get("size") or {})
+    """Return input size and resize, which each family of transformers writes in its own way."""
+    size = dict(processor.get("size") or {})
     crop = dict(processor.get("crop_size") or {}) if processor.get("do_center_crop") else {}
     cropped = (crop["height"], crop["width"]) if crop.keys() >= {"height", "width"} else None
     if not processor.get("do_resize", True):
         side = getattr(config, "image_size", None)
         return cropped or ((side, side) if isinstance(side, int) else None), None
-    short = given.get("shortest_edge")
-    if given.keys() >= {"height", "width"}:
-        exact = (given["height"], given["width"])
+    if size.keys() >= {"height", "width"}:
+        exact = (size["height"], size["width"])
         return cropped or exact, exact
-    if short and not given.get("longest_edge"):
+    short = size.get("shortest_edge")
+    if short and not size.get("longest_edge"):
         if cropped is not None:
             return cropped, short
-        if (share := processor.get("crop_pct")) is not None:  # ConvNeXT's: no cropping from 384
-            return (short, short), (int(short / share) if short < 384 else (short, short))
+        if (fraction := processor.get("crop_pct")) is not None:  # ConvNeXt: no crop from 384 pixels
+            return (short, short), (int(short / fraction) if short < 384 else (short, short))
     if "input_size" in options:
         return None, None
-    raise ModelError(
-        f"the preprocessing of this model is not supported: its image processor resizes to {given}; "
-        "give input_size= and resize="
-    )
+    raise ModelError(f"an image processor that resizes to {size} is not supported; pass input_size=, resize=")
 
 
-def _plain(value: Any) -> Any:
-    """What JSON knows of a configuration; texts of what it does not."""
+def _as_json(value: Any) -> Any:
+    """Return a configuration as JSON values, with other objects as strings."""
     if isinstance(value, dict):
-        return {str(key): _plain(inside) for key, inside in value.items()}
+        return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inside) for inside in value]
+        return [_as_json(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -270,8 +270,8 @@ def test_names_and_facts_follow_the_options() -> None:
 WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
     ("clae", UnknownNameError, "did you mean 'clahe'"),
     ("clahe:clips=2", OptionError, "did you mean 'clip'"),
-    ("clahe:clip", OptionError, "an option of clahe must have the form name=value, got 'clip'"),
-    ("clahe:clip=2,clip=3", OptionError, "must be given once, got 'clip' again"),
+    ("clahe:clip", OptionError, "options of clahe .*name=value.* got 'clip'"),
+    ("clahe:clip=2,clip=3", OptionError, "each once, got 'clip=3'"),
     ("clahe:clip=much", OptionError, "clip of clahe must be a number, got 'much'"),
     ("clahe:tiles=2.5", OptionError, "tiles of clahe must be an integer, got '2.5'"),
     ("clahe:clip=0", OptionError, "clip must be a number from 0.01 to 256, got 0.0"),
@@ -283,36 +283,36 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
     (
         "nlm:above=0.5,below=0.1",
         OptionError,
-        "above must be less than below, or nlm changes no image, got 0.5 and 0.1",
+        "above must be less than below, got 0.5 and 0.1",
     ),
-    ("nlm:below=0", OptionError, "below must be more than 0, or nlm changes no image, got 0"),
+    ("nlm:below=0", OptionError, "above must be less than below, got 0 and 0"),
     ({"clahe"}, OptionError, "got {'clahe'}"),
     ({"clahe": {"clip": 2}}, OptionError, "got {'clahe'"),
-    ("nlm:above=0.0300000001,below=0.03", OptionError, "no image, got 0.0300000001 and 0.03"),
+    ("nlm:above=0.0300000001,below=0.03", OptionError, "got 0.0300000001 and 0.03"),
     (
         "clahe+nlm",
         OptionError,
         r"\'clahe\+nlm\' is not one image filter",
     ),
-    (b"clahe", OptionError, "an image filter must be a text"),
+    (b"clahe", OptionError, "must be a text"),
     ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
     ("ten-crop:above=0.1", OptionError, "above cannot be used with ten-crop"),
-    ("ten-crop:side=256,pad=4", OptionError, "side or pad must be 0: .* got 256 and 4"),
-    (["ten-crop", "multi-crop"], OptionError, "at most one step may show several views"),
+    ("ten-crop:side=256,pad=4", OptionError, "side and pad .* got 256 and 4"),
+    (["ten-crop", "multi-crop"], OptionError, "at most one step can make views"),
     ([], OptionError, "at least one step"),
-    ("", OptionError, "an image filter must be a text such as clahe:clip=2,tiles=8, got ''"),
-    ([3], OptionError, "an image filter must be a text such as"),
+    ("", UnknownNameError, "unknown image filter ''"),
+    ([3], OptionError, "must be a text"),
 )
 
 
 @pytest.mark.parametrize(("text", "error", "told"), WRONG, ids=str)
-def test_what_is_wrong_with_a_text_is_said(text: Any, error: type[Exception], told: str) -> None:
+def test_invalid_texts(text: Any, error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         load_filter(text)
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_images_that_are_none_are_refused(name: str) -> None:
+def test_invalid_images(name: str) -> None:
     image_filter = load_filter(name)
     told = (
         r"must be a uint8 array \(n, h, w, 1 or 3\), got dtype float32; an image filter comes before values"
@@ -334,14 +334,14 @@ def test_images_that_are_none_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [TenCrop, MultiCrop])
-def test_views_by_themselves_refuse_what_they_cannot_cut(kind: type[Any]) -> None:
-    """Crops of pictures that are too small had other sizes."""
+def test_images_too_small_for_views(kind: type[Any]) -> None:
+    """Crops of images that are too small would have other sizes."""
     with pytest.raises(
         ImageTypeError, match="got dtype float64; an image filter comes before values are scaled"
     ):
         kind()(photos() / 255, (32, 32))
     for pad, least in ((0, "64×80"), (3, "58×74")):
-        told = f"images must have at least {least} pixels, for views of 64×80, got 64×72; enlarge them"
+        told = f"images must have at least {least} pixels for views of 64×80, got 64×72"
         with pytest.raises(ImageValueError, match=told):
             kind(pad=pad)(photos(), (64, 80))
     assert {view.shape for view in kind(pad=4)(photos(), (72, 80))} == {(2, 72, 80, 3)}
@@ -415,6 +415,6 @@ def test_tensors_are_shown_as_arrays_are() -> None:
     for texts in (["clahe"], ["nlm:above=0.03", "ten-crop:pad=2"]):
         image_filter = load_filter(texts)
         size = images.shape[1:3]
-        shown = image_filter.show_tensors(tensors, (size[0], size[1]))
-        for one, other in zip(shown, image_filter.show(images, size), strict=True):
+        shown = image_filter.apply_tensors(tensors, (size[0], size[1]))
+        for one, other in zip(shown, image_filter.apply(images, size), strict=True):
             np.testing.assert_array_equal(one.permute(0, 2, 3, 1).numpy(), other)

@@ -1,4 +1,4 @@
-"""Image filters: what is done to 8-bit images before a model's own preprocessing, to make it robust.
+"""Image filters, applied to 8-bit images before a model's own preprocessing to make it robust.
 
 >>> from beaufort.models.filters import load_filter
 >>> load_filter("clahe:clip=4").name

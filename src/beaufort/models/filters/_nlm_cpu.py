@@ -1,4 +1,4 @@
-"""The loops of non-local means, compiled; rows of pixels, so that they vectorize."""
+"""Loops of non-local means over rows of pixels, so that they vectorize."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from beaufort._core.compiled import inlined, kernel
 f32 = np.float32
 
 _CUTOFF = f32(5)
-"""Distances beyond which a pixel does not count, as in scikit-image."""
+"""Distance beyond which a pixel is ignored, as in scikit-image."""
 
 
 @inlined
 def falling(distance):
-    """exp(−distance) up to the cutoff, to four digits: a polynomial of an eighth, to the power of eight."""
+    """Return exp(−distance) to four digits up to the cutoff: a polynomial of x / 8, to the power of 8."""
     x = distance * f32(-0.125)
     y = f32(1) + x * (
         f32(1)
@@ -27,7 +27,7 @@ def falling(distance):
 
 @kernel
 def differences(planes, line, row, down, edge, right, count, expected):
-    """Squared differences of a row and a shifted row, over all channels, less what noise makes."""
+    """Write squared differences of a row and a shifted row, over all channels, minus the expected ones."""
     for x in range(count):
         line[x] = -expected
     for channel in range(planes.shape[0]):
@@ -40,7 +40,7 @@ def differences(planes, line, row, down, edge, right, count, expected):
 
 @kernel
 def box_sums(apart, column, weight, count, box):
-    """Sums over boxes: of the rows, then of as many neighbors in their sum."""
+    """Write sums over boxes: first over rows, then over columns."""
     first = apart[0]
     for x in range(count + box - 1):
         column[x] = first[x]
@@ -72,9 +72,9 @@ def add_product(to, one, other, count):
 
 @kernel
 def denoise(planes, radius, reach, expected, scale):
-    """The weighted means; planes are `(c, h, w)` with a border of `radius + reach + 1`, left undefined.
+    """Return weighted means of planes `(c, h, w)`; undefined in a border of `radius + reach + 1`.
 
-    For each shift, the squared differences of the picture and the shifted picture are summed over a box of
+    For each shift, the squared differences of the image and the shifted image are summed over a box of
     2·radius pixels a side around each pixel. That is the distance of two patches, and counts for both of
     their pixels, so half of the shifts suffice.
     """

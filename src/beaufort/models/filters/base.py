@@ -1,4 +1,4 @@
-"""What an image filter is: a change of images, or a choice of views of them; its options are its fields."""
+"""Interface of image filters: dataclasses that change images or make views of them."""
 
 from __future__ import annotations
 
@@ -8,46 +8,45 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from beaufort._core.arrays import Bytes, checked_batch
-from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort._core.validation import validate_integer, validate_number
 
 
 @runtime_checkable
 class Filter(Protocol):
-    """Changes images one by one and keeps their shape. Its options are the fields of a dataclass."""
+    """A change of images, one by one, that keeps their shape."""
 
     version: ClassVar[int]
-    """Raised when the same options give other pixels; part of a model's digest."""
+    """Incremented when the same options give other pixels; part of a model's digest."""
 
     def __call__(self, images: Bytes) -> Bytes:
-        """The changed images; the input is not modified."""
+        """Return the changed images; the input is not modified."""
 
 
 @runtime_checkable
 class Views(Protocol):
-    """Shows a model several parts of each image; its probabilities are averaged."""
+    """A choice of several views of each image; the model's probabilities for them are averaged."""
 
     version: ClassVar[int]
 
     def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Height and width of the images that views of a size are cut from."""
+        """Return height and width of the images that views of a size are cut from."""
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        """The views: each has all images, as large as the model's input."""
+        """Return the views, each a batch of all images, of the model's input size."""
 
 
 filter_kinds: Registry[type[Any]] = Registry("image filter")
-"""Every kind by its name: dataclasses that are a `Filter` or `Views`."""
+"""Dataclasses that implement `Filter` or `Views`, by name."""
 
 BEFORE_SCALING = "an image filter comes before values are scaled: pass them as 0 to 255"
-"""Why floats are rejected, and what to do."""
+"""Hint of errors about images of floats."""
 
 Kind = TypeVar("Kind", bound=type[Any])
 
 
 def image_filter(name: str) -> Callable[[Kind], Kind]:
-    """Register a kind of image filter under the name that texts begin with."""
+    """Register a class of image filters by name."""
 
     def register(kind: Kind) -> Kind:
         filter_kinds.register(name, kind)
@@ -56,21 +55,10 @@ def image_filter(name: str) -> Callable[[Kind], Kind]:
     return register
 
 
-def checked(images: Any) -> Bytes:
-    """The images, if an image filter takes them."""
-    return checked_batch(images, BEFORE_SCALING)
-
-
-def validate_flag(name: str, value: Any) -> None:
-    """Reject an option that is neither true nor false."""
-    if not isinstance(value, bool):
-        raise OptionError(f"{name} must be True or False, got {value!r:.60}")
-
-
 def validate_field(options: Any, name: str, low: float, high: float, *, integer: bool = False) -> None:
-    """Reject a field that is not a number within bounds, and keep it as Python's own type.
+    """Validate a number in a field, and convert it to Python's own type.
 
-    So the same options have the same name and digest, whatever type their numbers came in.
+    So the same options have the same name and digest, whatever the type of their numbers.
     """
     value = getattr(options, name)
     if integer:
@@ -81,8 +69,8 @@ def validate_field(options: Any, name: str, low: float, high: float, *, integer:
 
 
 def each_image(images: Any, change: Callable[[Bytes], Bytes]) -> Bytes:
-    """New images: of each that came, what it is changed to."""
-    made = np.empty(checked(images).shape, np.uint8)
-    for image, target in zip(images, made, strict=True):
+    """Return changed images."""
+    changed = np.empty(checked_batch(images, BEFORE_SCALING).shape, np.uint8)
+    for image, target in zip(images, changed, strict=True):
         target[...] = change(image)
-    return made
+    return changed

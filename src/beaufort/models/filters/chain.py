@@ -1,4 +1,4 @@
-"""Image filters as they are used: steps in order, each for all images or for noisy ones, made from texts."""
+"""Chains of image filters, written as text; each step applies to all images or to noisy ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Bytes
+from beaufort._core.arrays import Bytes, checked_batch
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_count
-from beaufort.models.filters.base import Views, checked, filter_kinds, validate_field
+from beaufort.models.filters.base import BEFORE_SCALING, Views, filter_kinds, validate_field
 from beaufort.models.filters.nlm import estimate_noise
 
 if TYPE_CHECKING:
@@ -26,27 +26,25 @@ _GATES = ("above", "below")
 
 @dataclass(frozen=True)
 class FilterStep:
-    """One filter, or one choice of views, and for which images it is."""
+    """A filter or choice of views, and the images that it applies to."""
 
     kind: str
-    does: Any
+    filter: Any
     """A `Filter` or `Views`."""
     above: float | None = None
-    """Only images whose noise, by `estimate_noise`, is above this are changed."""
+    """Apply only to images whose noise, by `estimate_noise`, is above this."""
     below: float | None = None
-    """Only images whose noise is below this are changed."""
+    """Apply only to images whose noise is below this."""
 
     def __post_init__(self) -> None:
         for name in self._gates:
             if self.makes_views:
-                raise OptionError(f"{name} cannot be used with {self.kind}, which shows every image in parts")
+                raise OptionError(f"{name} cannot be used with {self.kind}, which makes views of every image")
             validate_field(self, name, 0, 1)
-        if self.below == 0:
-            raise OptionError(f"below must be more than 0, or {self.kind} changes no image, got 0")
-        if self.above is not None and self.below is not None and self.above >= self.below:
+        if (self.above or 0) >= (2 if self.below is None else self.below):
             raise OptionError(
-                f"above must be less than below, or {self.kind} changes no image, got "
-                f"{_shown(self.above)} and {_shown(self.below)}"
+                f"{self.kind} would change no image: above must be less than below, got "
+                f"{_format(self.above or 0)} and {_format(self.below)}"
             )
 
     @property
@@ -56,61 +54,59 @@ class FilterStep:
     @property
     def makes_views(self) -> bool:
         """Whether a model sees several views of an image after this step."""
-        return isinstance(self.does, Views)
+        return isinstance(self.filter, Views)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What decides its pixels, as JSON knows it."""
-        kinds: dict[str, Any] = {one.name: type(one.default) for one in fields(self.does)}
-        options = {name: kinds[name](value) for name, value in asdict(self.does).items()}
-        return {"kind": self.kind, "version": self.does.version, **options, **self._gates}
+        """Everything that determines its pixels, as JSON values."""
+        kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(self.filter)}
+        options = {name: kinds[name](value) for name, value in asdict(self.filter).items()}
+        return {"kind": self.kind, "version": self.filter.version, **options, **self._gates}
 
     @property
     def name(self) -> str:
-        """The kind, and the options that are not the usual ones.
+        """The kind, and the options that differ from their defaults.
 
         >>> load_filter("nlm:h=0.4,above=0.03").steps[0].name
         'nlm-h0.4-above0.03'
         """
-        usual = {one.name: one.default for one in fields(self.does)}
-        options = {key: value for key, value in asdict(self.does).items() if value != usual[key]}
+        defaults = {field.name: field.default for field in fields(self.filter)}
+        options = {key: value for key, value in asdict(self.filter).items() if value != defaults[key]}
         options |= self._gates
-        return "-".join([self.kind, *(f"{key}{_shown(value)}" for key, value in options.items())])
+        return "-".join([self.kind, *(f"{key}{_format(value)}" for key, value in options.items())])
 
-    def filtered(self, images: Bytes) -> Bytes:
-        """The images, changed where their noise is within the gates."""
+    def apply(self, images: Bytes) -> Bytes:
+        """Return the images, changed where their noise is within the gates."""
         if not self._gates:
-            made: Bytes = self.does(images)
-            return made
-        chosen = self._chosen(images)
+            return np.asarray(self.filter(images))
+        selected = self._selected(images)
         out = images.copy()
-        if chosen.any():
-            out[chosen] = self.does(images[chosen])
+        if selected.any():
+            out[selected] = self.filter(images[selected])
         return out
 
-    def filtered_tensors(self, images: Tensor) -> Tensor:
-        """The same of uint8 tensors `(n, channels, h, w)`: on a GPU where the filter can, else on the CPU."""
-        if not (images.is_cuda and hasattr(self.does, "on_tensors")):
-            return _tensor(self.filtered(_pixels(images)), images)
-        made: Tensor = self.does.on_tensors(images)
+    def apply_tensors(self, images: Tensor) -> Tensor:
+        """Return the same for uint8 tensors `(n, channels, h, w)`, on their GPU if the filter supports it."""
+        if not (images.is_cuda and hasattr(self.filter, "on_tensors")):
+            return _tensor(self.apply(_pixels(images)), images)
+        changed: Tensor = self.filter.on_tensors(images)
         if not self._gates:
-            return made
+            return changed
         import torch
 
-        chosen = torch.from_numpy(self._chosen(_pixels(images))).to(images.device)
-        return torch.where(chosen[:, None, None, None], made, images)
+        selected = torch.from_numpy(self._selected(_pixels(images))).to(images.device)
+        return torch.where(selected[:, None, None, None], changed, images)
 
-    def _chosen(self, images: Bytes) -> NDArray[np.bool_]:
+    def _selected(self, images: Bytes) -> NDArray[np.bool_]:
         noise = estimate_noise(images)
-        low = self.above if self.above is not None else -1.0
-        high = self.below if self.below is not None else 2.0
-        found: NDArray[np.bool_] = (noise > low) & (noise < high)
-        return found
+        low = -1.0 if self.above is None else self.above
+        high = 2.0 if self.below is None else self.below
+        return np.asarray((noise > low) & (noise < high))
 
 
 @dataclass(frozen=True)
 class ImageFilter:
-    """Steps in their order. At most one of them shows several views."""
+    """A chain of steps, of which at most one makes views."""
 
     steps: tuple[FilterStep, ...]
 
@@ -119,117 +115,111 @@ class ImageFilter:
             raise OptionError("an image filter must have at least one step")
         several = [step.kind for step in self.steps if step.makes_views]
         if len(several) > 1:
-            raise OptionError(f"at most one step may show several views, got {' and '.join(several)}")
+            raise OptionError(f"at most one step can make views, got {' and '.join(several)}")
 
     @property
     def name(self) -> str:
-        """What is added to a model's name."""
+        """The suffix of a model's name."""
         return "+".join(step.name for step in self.steps)
 
     @property
     def facts(self) -> list[dict[str, Any]]:
-        """What is added to a model's digest."""
+        """Everything that determines its pixels, part of a model's digest."""
         return [step.facts for step in self.steps]
 
     @property
     def views(self) -> Views | None:
-        """What chooses the views; None if an image is seen as one."""
-        return next((step.does for step in self.steps if step.makes_views), None)
+        """The step that makes views; None if there is none."""
+        return next((step.filter for step in self.steps if step.makes_views), None)
 
     def __call__(self, images: Bytes, *, threads: int | None = None) -> Bytes:
-        """The images as a model sees them, of a filter that keeps their shape.
+        """Return filtered images; for filters without views.
 
         Args:
             images: uint8 `(n, h, w, 1 or 3)`.
-            threads: how many to use; all processors if not given. It changes no pixel.
+            threads: number of threads; one per processor by default.
         """
         if self.views is not None:
-            raise OptionError(f"{self.name} shows several views of an image; use with_filter")
-        return self.show(images, (0, 0), threads)[0]
+            raise OptionError(f"{self.name} makes several views of an image; use with_filter")
+        return self.apply(images, (0, 0), threads)[0]
 
-    def show(self, images: Bytes, size: Sequence[int], threads: int | None = None) -> list[Bytes]:
-        """The views of the images, each of a size; one where nothing cuts them."""
-        images = checked(images)
-        most = (os.cpu_count() or 1) if threads is None else validate_count("threads", threads)
-        workers = min(len(images), most)
+    def apply(self, images: Bytes, size: Sequence[int], threads: int | None = None) -> list[Bytes]:
+        """Return the views of the images, each of the given size; one view without a step that makes them."""
+        images = checked_batch(images, BEFORE_SCALING)
+        limit = (os.cpu_count() or 1) if threads is None else validate_count("threads", threads)
+        workers = min(len(images), limit)
         if workers < 2:
-            return self._show(images, (size[0], size[1]))
+            return self._apply(images, (size[0], size[1]))
         with ThreadPoolExecutor(workers) as pool:
             parts = pool.map(
-                lambda some: self._show(some, (size[0], size[1])), np.array_split(images, workers)
+                lambda part: self._apply(part, (size[0], size[1])), np.array_split(images, workers)
             )
             return [np.concatenate(view) for view in zip(*parts, strict=True)]
 
-    def _show(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        seen = [images]
+    def _apply(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
+        views = [images]
         for step in self.steps:
-            seen = step.does(seen[0], size) if step.makes_views else [step.filtered(view) for view in seen]
-        return seen
+            views = step.filter(views[0], size) if step.makes_views else [step.apply(view) for view in views]
+        return views
 
-    def show_tensors(self, images: Tensor, size: tuple[int, int]) -> list[Tensor]:
-        """The views of uint8 tensors `(n, channels, h, w)`, as `show` has them, on their device."""
-        seen = [images]
+    def apply_tensors(self, images: Tensor, size: tuple[int, int]) -> list[Tensor]:
+        """Return the views of uint8 tensors `(n, channels, h, w)`, as `apply` does, on their device."""
+        views = [images]
         for step in self.steps:
             if step.makes_views:
-                seen = [_tensor(view, images) for view in step.does(_pixels(seen[0]), size)]
+                views = [_tensor(view, images) for view in step.filter(_pixels(views[0]), size)]
             else:
-                seen = [step.filtered_tensors(view) for view in seen]
-        return seen
+                views = [step.apply_tensors(view) for view in views]
+        return views
 
 
 def load_filter(texts: str | ImageFilter | Sequence[str]) -> ImageFilter:
-    """The image filter that a text stands for, or several texts in their order.
+    """Return an image filter from its text, or a chain of several.
 
     Args:
-        texts: `clahe:clip=2,tiles=8`: a kind of `filter_kinds`, and options that are fields of it. With
-            `above=0.03` or `below=0.03` it is for images whose noise is above or below that.
+        texts: `clahe:clip=2,tiles=8`: a name in `filter_kinds`, and fields of it. With `above=0.03` or
+            `below=0.03` it applies only to images whose noise is above or below that.
     """
     if isinstance(texts, ImageFilter):
         return texts
-    if not isinstance(texts, Sequence):
-        raise OptionError(f"an image filter must be a text such as clahe:clip=2,tiles=8, got {texts!r:.60}")
-    return ImageFilter(tuple(map(_step, [texts] if isinstance(texts, str) else texts)))
+    texts = [texts] if isinstance(texts, str) else texts
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise OptionError(f"filter must be a text such as clahe:clip=2,tiles=8, got {texts!r:.60}")
+    return ImageFilter(tuple(map(_step, texts)))
 
 
 def _step(text: str) -> FilterStep:
-    if not isinstance(text, str) or not text.strip():
-        raise OptionError(f"an image filter must be a text such as clahe:clip=2,tiles=8, got {text!r:.60}")
-    name, _, rest = text.strip().partition(":")
+    name, _, rest = (part.strip() for part in text.partition(":"))
     if "+" in name or "," in name:
         raise OptionError(f"{text!r:.60} is not one image filter; pass several with --filter or in a list")
-    kind = filter_kinds[name.strip()]
-    types = {one.name: type(one.default) for one in fields(kind)}
+    kind = filter_kinds[name]
+    types = {field.name: type(field.default) for field in fields(kind)} | dict.fromkeys(_GATES, float)
     options: dict[str, Any] = {}
-    for part in filter(None, (one.strip() for one in rest.split(","))):
-        key, equals, value = (one.strip() for one in part.partition("="))
-        if not equals:
-            raise OptionError(f"an option of {name} must have the form name=value, got {part!r}")
-        if key not in types and key not in _GATES:
-            raise OptionError(unknown_message(f"option of {name}", key, {**types, **dict.fromkeys(_GATES)}))
-        if key in options:
-            raise OptionError(f"an option of {name} must be given once, got {key!r} again")
-        options[key] = _value(f"{key} of {name}", value, types.get(key, float))
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or key in options:
+            raise OptionError(f"options of {name} must be written as name=value, each once, got {part!r}")
+        if key not in types:
+            raise OptionError(unknown_message(f"option of {name}", key, types))
+        options[key] = _value(f"{key} of {name}", value, types[key])
     gates = {key: options.pop(key) for key in _GATES if key in options}
-    return FilterStep(name.strip(), kind(**options), **gates)
+    return FilterStep(name, kind(**options), **gates)
 
 
 def _value(option: str, text: str, kind: type) -> Any:
-    if kind is bool:
-        if text.lower() in ("yes", "true", "no", "false"):
-            return text.lower() in ("yes", "true")
-        raise OptionError(f"{option} must be yes or no, got {text!r}")
+    flags = {"yes": True, "true": True, "no": False, "false": False}
     try:
-        return kind(text)
-    except ValueError:
-        what = "an integer" if kind is int else "a number"
-        raise OptionError(f"{option} must be {what}, got {text!r}") from None
+        return flags[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        rule = {bool: "yes or no", int: "an integer"}.get(kind, "a number")
+        raise OptionError(f"{option} must be {rule}, got {text!r}") from None
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, bool):
         return "" if value else "-no"
     short = f"{value:g}"
-    return short if float(short) == value else repr(float(value))  # other options have other names
+    return short if float(short) == value else repr(float(value))  # different options have different names
 
 
 def _pixels(images: Tensor) -> Any:

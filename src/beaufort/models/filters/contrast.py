@@ -1,26 +1,27 @@
-"""Filters of contrast: CLAHE and histogram equalization of the lightness, and contrast stretching."""
+"""Contrast filters: CLAHE and histogram equalization of the lightness, and contrast stretching."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from beaufort._core.arrays import Bytes
-from beaufort.models.filters.base import checked, each_image, image_filter, validate_field, validate_flag
+from beaufort._core.validation import validate_flag
+from beaufort.models.filters.base import each_image, image_filter, validate_field
 
 
 @image_filter("clahe")
 @dataclass(frozen=True, kw_only=True)
 class Clahe:
-    """Local contrast made even, limited by `clip` (Zuiderveld 1994)."""
+    """Contrast limited adaptive histogram equalization (Zuiderveld 1994)."""
 
     clip: float = 2.0
-    """How often the mean count of a histogram a bin may have; OpenCV's `clipLimit`."""
+    """Limit of a histogram bin, in units of the mean count; OpenCV's `clipLimit`."""
     tiles: int = 8
-    """Tiles along each side. Small images need few: at 32 pixels, 8 would have 16 pixels each."""
+    """Tiles along each side. Use few for small images: 8 tiles of a 32-pixel image have 16 pixels each."""
 
     version: ClassVar[int] = 1
 
@@ -38,7 +39,7 @@ class Clahe:
 @image_filter("equalize")
 @dataclass(frozen=True, kw_only=True)
 class Equalize:
-    """All lightnesses made equally frequent, as far as possible (OpenCV's `equalizeHist`)."""
+    """Histogram equalization of the lightness (OpenCV's `equalizeHist`)."""
 
     version: ClassVar[int] = 1
 
@@ -49,12 +50,12 @@ class Equalize:
 @image_filter("stretch")
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Values spread over 0…255 by a straight line; where all are equal, they stay."""
+    """Values mapped linearly to 0…255; constant images are unchanged."""
 
     each: bool = False
-    """Whether every channel has a line of its own; that nearly undoes lost contrast, and changes colors."""
+    """Stretch each channel on its own, which nearly undoes lost contrast but changes colors."""
     cut: float = 0.0
-    """Percent of the values that may be clipped at either end."""
+    """Percentage of the values that may be clipped at either end."""
 
     version: ClassVar[int] = 1
 
@@ -63,29 +64,23 @@ class Stretch:
         validate_field(self, "cut", 0, 49)
 
     def __call__(self, images: Bytes) -> Bytes:
-        levels = np.arange(256, dtype=np.float64)
-        out = np.empty(checked(images).shape, np.uint8)
-        for image, target in _planes(images, out) if self.each else zip(images, out, strict=True):
-            low, high = (
-                np.percentile(image, [self.cut, 100 - self.cut]) if self.cut else (image.min(), image.max())
-            )
-            if high <= low:
-                target[...] = image
-                continue
-            table = np.clip(np.rint((levels - low) * (255 / (float(high) - float(low)))), 0, 255)
-            target[...] = table.astype(np.uint8)[image]
-        return out
+        return each_image(images, self._channelwise if self.each else self._stretched)
 
+    def _channelwise(self, image: Bytes) -> Bytes:
+        return np.stack([self._stretched(image[..., i]) for i in range(image.shape[-1])], axis=-1)
 
-def _planes(images: Bytes, out: Bytes) -> Iterator[tuple[Bytes, Bytes]]:
-    """Every channel of every image."""
-    for image, target in zip(images, out, strict=True):
-        for channel in range(images.shape[-1]):
-            yield image[..., channel], target[..., channel]
+    def _stretched(self, values: Bytes) -> Bytes:
+        low, high = (
+            np.percentile(values, [self.cut, 100 - self.cut]) if self.cut else (values.min(), values.max())
+        )
+        if high <= low:
+            return values
+        levels = (np.arange(256, dtype=np.float64) - low) * (255 / (float(high) - float(low)))
+        return np.asarray(np.clip(np.rint(levels), 0, 255).astype(np.uint8)[values])
 
 
 def _with_lightness(image: Bytes, change: Callable[..., Any]) -> Bytes:
-    """An image whose lightness, L of CIELAB, is changed and whose colors are not; grey ones as they are."""
+    """Change the lightness of an image, L of CIELAB; the values of a gray image."""
     import cv2
 
     if image.shape[-1] == 1:
@@ -96,12 +91,11 @@ def _with_lightness(image: Bytes, change: Callable[..., Any]) -> Bytes:
 
 
 def _equalized(plane: Bytes) -> Bytes:
-    """As `cv2.equalizeHist`, whose threads cost more than the work."""
+    """Return `cv2.equalizeHist(plane)`, whose threads cost more than the work."""
     counts = np.bincount(plane.ravel(), minlength=256)
     first = counts[np.flatnonzero(counts)[0]]
     if first == plane.size:
         return plane
     scale = np.float32(255) / np.float32(plane.size - first)
     table = np.rint((np.cumsum(counts) - first).astype(np.float32) * scale)
-    found: Bytes = np.clip(table, 0, 255).astype(np.uint8)[plane]
-    return found
+    return np.asarray(np.clip(table, 0, 255).astype(np.uint8)[plane])

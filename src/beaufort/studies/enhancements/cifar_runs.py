@@ -150,4 +150,4 @@ def _filtered(settings: EnhancementSettings, front: str) -> dict[str, Tensor]:
 
 def _shown(images: Tensor, front: str) -> list[Tensor]:
     height, width = images.shape[2:]
-    return load_filter(front).show_tensors(images, (height, width))
+    return load_filter(front).apply_tensors(images, (height, width))

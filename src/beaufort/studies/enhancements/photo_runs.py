@@ -75,7 +75,7 @@ def renormalize(folder: Path, deadline: float | None, *, settings: EnhancementSe
     arrays: dict[str, NDArray[np.float32]] = {}
     for half in (0, 1):
         plain = as_tensor(pixels[1 - half :: 2], device)
-        (shown,) = load_filter(FILTERS["fronts"]["clahe"]).show_tensors(plain, (SIDE, SIDE))
+        (shown,) = load_filter(FILTERS["fronts"]["clahe"]).apply_tensors(plain, (SIDE, SIDE))
         lines = renormalizing_lines(graph, plain.float() / 255, shown.float() / 255)
         arrays |= {f"{half}/{name}": torch.stack(pair).cpu().numpy() for name, pair in lines.items()}
     content = io.BytesIO()
@@ -134,7 +134,7 @@ def _predict_chunk(
 ) -> Iterator[tuple[str, Tensor]]:
     """The answers about some photos by `network/arm`, and how noisy the photos look as `noise`."""
     for arm, front in FILTERS[which].items():
-        views = load_filter(front).show_tensors(images, (SIDE, SIDE)) if front else [images]
+        views = load_filter(front).apply_tensors(images, (SIDE, SIDE)) if front else [images]
         for name, (graph, *renormalized) in networks.items():
             yield f"{name}/{arm}", _predict(graph, views, space)
             if arm == "clahe":
