@@ -171,7 +171,7 @@ def test_secrets_are_neither_kept_nor_shown(tmp_path: Path, digits: Path, suite:
         env=environment,
     )
     assert done.returncode == 2
-    assert "127.0.0.1:9/c gave no answer" in done.stderr
+    assert "127.0.0.1:9/c did not respond" in done.stderr
     assert "Traceback" not in done.stderr
     for text in (done.stdout, done.stderr):
         assert "SECRET" not in text

@@ -63,7 +63,7 @@ def test_a_front_end_of_the_training_is_missed(
     told = " and ".join([front] if isinstance(front, str) else front)
     for given, how in (
         (None, "without an image filter"),
-        ("nlm", "behind another image filter"),
+        ("nlm", "with another image filter"),
         (front, ""),
     ):
         model = LazyModel("trained:quick-seed0", {"device": "cpu", **({"filter": given} if given else {})})
@@ -72,7 +72,7 @@ def test_a_front_end_of_the_training_is_missed(
         options = [part for text in chosen for part in ("--filter", text)]
         checked = CliRunner().invoke(app, ["check", "trained:quick-seed0", "--json", *options])
         assert json.loads(checked.stdout)["notes"] == list(notes)
-        assert [how in note and f"trained on images behind {told}, and" in note for note in notes] == (
+        assert [how in note and f"trained with the image filter {told} and" in note for note in notes] == (
             [True] if how else []
         )
         assert checked.stderr.count("note: ") == len(notes)
