@@ -72,7 +72,7 @@ def test_a_front_end_that_is_given_twice_is_not_left_out(digits: Path) -> None:
     assert invoke("run", "--model", "demo:digits", *data, "--corruption", "fog", *twice, code=2) == told
     assert invoke("place", "--model", "demo:digits", *data, "--grid", "paper", *twice, code=2) == told
     again = invoke("check", "demo:digits", "--set", "filter=stretch", "--set", "filter=clahe", code=2)
-    assert again == "beaufort: a model option must be given once, got 'filter' again\n"
+    assert again == "beaufort: model option 'filter' is given twice\n"
 
 
 @pytest.mark.parametrize("option", [("--filter", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])

@@ -90,7 +90,7 @@ def test_rejections_are_final(service: Service, photos: NDArray[np.uint8], statu
 
 def test_retries_end(service: Service, photos: NDArray[np.uint8]) -> None:
     service.answers = [(503, b"busy", {})]
-    with pytest.raises(ModelError, match="3 attempts.*status 503, busy"):
+    with pytest.raises(ModelError, match=r"3 attempts.*status 503, busy"):
         load_model(service.address, retries=2)(photos)
     assert len(service.asked) == 3
 

@@ -316,14 +316,14 @@ def test_a_module_that_has_learned_since_is_not_evaluated_as_before(
     net.load_state_dict(net.state_dict())  # the same values
     net.train()(torch.rand(4, 3, 32, 32))
     for changed in (model, filtered):
-        with pytest.raises(ModelError, match="weights of .* changed"):
+        with pytest.raises(ModelError, match=r"weights of .* changed"):
             evaluate(changed, ["brightness"], data, tmp_path, labels="identity")
     again = as_model(net, name="net", device="cpu")
     assert again.spec.digest != model.spec.digest
     evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")
     with torch.no_grad():
         net[4].bias += 1
-    with pytest.raises(ModelError, match="weights of .* changed"):
+    with pytest.raises(ModelError, match=r"weights of .* changed"):
         evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")
 
 
