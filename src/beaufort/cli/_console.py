@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -110,6 +110,11 @@ def _tell_failures(outcome: Outcome) -> None:
         typer.echo(f"and {more} more; --json lists all", err=True)
     if outcome.stopped:
         typer.echo(f"stopped: {printable(outcome.stopped)}", err=True)
+
+
+def print_json(values: Any) -> None:
+    """Print values as JSON, in which NaN is an error."""
+    typer.echo(json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

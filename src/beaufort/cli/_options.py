@@ -1,9 +1,13 @@
-"""Options that several commands have, and the texts that they accept."""
+"""Options that several commands share, and how their values are parsed.
+
+An option name means the same in every command: one type and one help text. A command explains in its own help
+what is special to it. Settings that travel together are one option with the value `KEY=VALUE,…`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,14 +15,34 @@ import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list
+from beaufort._core.validation import validate_integer
 
-# An option name means the same in every command: one type, one help text. What is special to a command is
-# explained in its own help.
 
-Seed = Annotated[int, typer.Option("--seed", help="Seed of all randomness; equal seeds give equal bytes.")]
-StoredSeed = Annotated[
+def complete_suites(incomplete: str) -> list[str]:
+    """Return the suites that a text can become, for shell completion."""
+    from beaufort.suites import SUITE_NAMES, registered_suites
+
+    return [name for name in (*SUITE_NAMES, *registered_suites) if name.startswith(incomplete)]
+
+
+def complete_corruptions(incomplete: str) -> list[str]:
+    """Return the lists that a text can become by completing its last name, for shell completion.
+
+    >>> complete_corruptions("fog,sno")
+    ['fog,snow']
+    """
+    from beaufort.corruptions import SUBSETS, corruptions
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in (*corruptions, *SUBSETS) if name.startswith(last)]
+
+
+Seed = Annotated[
     int | None,
-    typer.Option("--stored-seed", help="Seed of the stored run to read; the latest run's by default."),
+    typer.Option(
+        "--seed",
+        help="Seed of the random numbers (default: 0). Commands that read a store default to its latest run.",
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -33,15 +57,24 @@ Format = Annotated[
 Title = Annotated[str | None, typer.Option("--title", help="Title of the output.")]
 Store = Annotated[str, typer.Option("--store", help="Directory or URL of the result store.")]
 OptionalStore = Annotated[str | None, typer.Option("--store", help="Directory or URL of the result store.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be done, without doing it.")]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete damaged files.")]
 
-
-def complete_suites(incomplete: str) -> list[str]:
-    """Return the suites that a text may become, for shell completion."""
-    from beaufort.suites import SUITE_NAMES, registered_suites
-
-    return [name for name in (*SUITE_NAMES, *registered_suites) if name.startswith(incomplete)]
-
-
+Corruptions = Annotated[
+    str | None,
+    typer.Option(
+        "--corruption",
+        help="Corruptions, subsets and chains such as fog@2+jpeg_compression@3, separated by commas; "
+        "`beaufort ls corruptions` lists them.",
+        autocompletion=complete_corruptions,
+    ),
+]
+Severities = Annotated[
+    str | None,
+    typer.Option(
+        "--severity", help="Severities such as 3, 1-5, 1,3,5 or 2.5; 1-5 by default. Chains have their own."
+    ),
+]
 Suite = Annotated[
     str | None,
     typer.Option(
@@ -57,6 +90,14 @@ _DATA_HELP = (
 Data = Annotated[str | None, typer.Option("--data", help=_DATA_HELP)]
 SeveralData = Annotated[list[str] | None, typer.Option("--data", help=_DATA_HELP)]
 RequiredData = Annotated[list[str], typer.Option("--data", help=_DATA_HELP)]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, help="Use at most N images; evaluations spread them over the classes."),
+]
+Side = Annotated[
+    int | None, typer.Option("--side", min=1, help="Resize images to RGB squares of this many pixels.")
+]
+
 _MODEL_HELP = "Model to use (repeatable where several make sense); `beaufort ls models` lists the kinds."
 RequiredModel = Annotated[str, typer.Option("--model", help=_MODEL_HELP)]
 Model = Annotated[str | None, typer.Option("--model", help=_MODEL_HELP)]
@@ -65,19 +106,33 @@ RequiredModels = Annotated[list[str], typer.Option("--model", help=_MODEL_HELP)]
 ModelOptions = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an option (repeatable).")
 ]
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="NAME:OPTION=VALUE,…",
+        help="Image filter applied before the model, such as clahe:clip=2,tiles=8 (repeatable, in order); "
+        "`beaufort ls filters` lists all.",
+    ),
+]
 Device = Annotated[str | None, typer.Option("--device", help="Device to run on: auto, cpu, cuda or cuda:1.")]
-Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Use at most N images, spread evenly over the classes.")
-]
-First = Annotated[int | None, typer.Option("--first", min=1, help="Use only the first N images.")]
-Side = Annotated[
-    int | None, typer.Option("--side", min=1, help="Resize images to RGB squares of this many pixels.")
-]
-Subset = Annotated[
+Classes = Annotated[
     str | None,
-    typer.Option("--subset", help="Subset of corruptions (all, weather, mnist-c, …), or one corruption."),
+    typer.Option(
+        "--classes",
+        help="Names of the model's outputs: a text file with one per line, imagenet-1k, cifar-10 or mnist.",
+    ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be done, without doing it.")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        metavar="NAME|FILE,KEY=VALUE,…",
+        help="Which outputs count as which class: identity, imagenet-d or a JSON file; matched by name by "
+        "default. Keys: convention=restricted (only the dataset's classes compete) or all; sets=FILE.json "
+        "(all valid labels of each image, as in ReaL).",
+    ),
+]
 Baseline = Annotated[
     str | None,
     typer.Option(
@@ -100,32 +155,6 @@ Reference = Annotated[
 ]
 MaxDrop = Annotated[
     float, typer.Option("--max-drop", min=0, help="Largest allowed drop of the metric, in points.")
-]
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        "--classes",
-        help="Names of the model's outputs: a text file with one per line, imagenet-1k, cifar-10 or mnist.",
-    ),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        "--labels",
-        help="Which outputs count as which class: identity, imagenet-d or a JSON file; matched by name by "
-        "default.",
-    ),
-]
-Convention = Annotated[
-    str | None,
-    typer.Option(
-        "--convention",
-        help="Which outputs compete: restricted (only those of the dataset's classes) or all.",
-    ),
-]
-LabelSets = Annotated[
-    str | None,
-    typer.Option("--label-sets", help="JSON file with all valid labels of each image, as in ReaL."),
 ]
 ClusterBy = Annotated[
     str | None,
@@ -152,55 +181,177 @@ TrainingRuns = Annotated[
         help="Models that are training runs of one recipe, reported by mean and spread (repeatable).",
     ),
 ]
+Intervals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--intervals",
+        metavar="KEY=VALUE,…",
+        help="How intervals are computed, where the command has the key: level=0.95, resamples=1000 and seed "
+        "of the bootstrap.",
+    ),
+]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Number of training runs, one per seed.")]
-Resamples = Annotated[int, typer.Option("--resamples", min=100, help="Number of bootstrap resamples.")]
 Only = Annotated[
     str | None, typer.Option("--only", help="Restrict the command to these values, separated by commas.")
 ]
-Unsafe = Annotated[
-    bool, typer.Option("--unsafe", help="Allow SQL to read and write any file and to load extensions.")
-]
 
-Filter = Annotated[
+Grid = Annotated[
+    str,
+    typer.Option(
+        "--grid",
+        help="Reference models: paper, latest, timm, robustbench-cifar10, robustbench-cifar100, "
+        "robustbench-imagenet, a CSV file (model, then a column for each setting, in percent), a directory "
+        "of timm's tables, or a result store.",
+    ),
+]
+Shift = Annotated[
+    str | None,
+    typer.Argument(metavar="[SHIFT]", help="Setting of the grid, or imagenetv2, objectnet, sketch, …"),
+]
+Select = Annotated[
     list[str] | None,
     typer.Option(
-        "--filter",
-        metavar="NAME:OPTION=VALUE,…",
-        help="Image filter applied before the model, such as clahe:clip=2,tiles=8 (repeatable, in order); "
-        "`beaufort ls filters` lists all.",
+        "--select",
+        help="Models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a|b for either. Of "
+        "several, all must hold.",
+    ),
+]
+Trend = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trend",
+        metavar="KEY=VALUE,…",
+        help="How the trend is fitted: x=SETTING of the standard accuracy; fit=MODELS, as for --select, or "
+        "all; axis=logit, probit or linear; knee=auto, none or the percentage where the fit is split.",
+    ),
+]
+Scores = Annotated[
+    Path | None,
+    typer.Option(
+        "--scores", help="CSV file with the accuracies of a model: setting, accuracy (percent), n, …"
     ),
 ]
 
-_RANGE = re.compile(r"([1-5])-([1-5])")
+
+def parse_keys(
+    option: str,
+    texts: Iterable[str] | None,
+    keys: Collection[str],
+    *,
+    unnamed: str = "",
+    lists: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the values of an option `VALUE,KEY=VALUE,…`, which may be repeated, by key.
+
+    >>> parse_keys("--labels", ["space.json,convention=all"], ["convention", "sets"], unnamed="labels")
+    {'labels': 'space.json', 'convention': 'all'}
+
+    Args:
+        option: name of the option, for error messages.
+        texts: the values that were passed.
+        keys: the valid keys.
+        unnamed: key of a value without a key; empty if every value needs one.
+        lists: keys that may be repeated; their values are lists.
+    """
+    found: dict[str, Any] = {}
+    for part in (part for text in texts or () for part in comma_list(text)):
+        key, equals, value = part.partition("=")
+        if not equals and unnamed:
+            key, value = unnamed, part
+        elif key not in (*keys, unnamed) or not value:
+            known = ", ".join(f"{key}=…" for key in keys)
+            wanted = f"valid keys: {known}" if known else "it has no keys in this command"
+            raise OptionError(f"cannot use {part!r} in {option}; {wanted}")
+        if key in lists:
+            found.setdefault(key, []).append(value)
+        elif key in found:
+            raise OptionError(f"{option} has two values for {key}: {found[key]!r} and {value!r}")
+        else:
+            found[key] = value
+    return found
 
 
-def as_share(percent: float | None) -> float | None:
-    """A share of an option in percent; None if it is not given."""
-    return None if percent is None else percent / 100
+def parse_number(option: str, key: str, text: str, kind: Callable[[str], Any] = float) -> Any:
+    """Return the number that a key of an option has."""
+    try:
+        return kind(text)
+    except ValueError:
+        what = "an integer" if kind is int else "a number"
+        raise OptionError(f"{key} in {option} must be {what}, got {text!r}") from None
 
 
-_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
+def parse_percentages(
+    option: str, texts: list[str] | None, keys: Collection[str], *, unnamed: str = ""
+) -> dict[str, float]:
+    """Return the numbers of an option `KEY=PERCENT,…` as fractions."""
+    values = parse_keys(option, texts, keys, unnamed=unnamed)
+    return {key: parse_number(option, key, text) / 100 for key, text in values.items()}
+
+
+def parse_labels(texts: list[str] | None, keys: Collection[str] = ("convention", "sets")) -> dict[str, Any]:
+    """Return the arguments `labels`, `convention` and `label_sets` of `--labels`; None where not given."""
+    values = parse_keys("--labels", texts, keys, unnamed="labels")
+    names = {"labels": "labels", "convention": "convention", "label_sets": "sets"}
+    return {name: values.get(key) for name, key in names.items() if key in (*keys, "labels")}
+
+
+def parse_intervals(texts: list[str] | None, **defaults: float) -> dict[str, Any]:
+    """Return the settings of `--intervals`; the keys and types are those of the defaults.
+
+    >>> parse_intervals(["level=0.9"], level=0.95, seed=0)
+    {'level': 0.9, 'seed': 0}
+    """
+    values = dict(defaults)
+    for key, text in parse_keys("--intervals", texts, defaults).items():
+        values[key] = parse_number("--intervals", key, text, type(defaults[key]))
+    if "resamples" in values:
+        validate_integer("resamples in --intervals", values["resamples"], 100)
+    if "seed" in values:
+        validate_integer("seed in --intervals", values["seed"], 0, 2**32 - 1)
+    return values
+
+
+def parse_trend(texts: list[str] | None, *, knee: bool = False) -> tuple[list[str] | None, dict[str, Any]]:
+    """Return the models that `--trend` fits on, and the arguments `x`, `scale` and `knee` of the fit."""
+    keys = ["x", "fit", "axis", *(["knee"] if knee else [])]
+    values = parse_keys("--trend", texts, keys, lists=["fit"])
+    arguments = {"x": values.get("x"), "scale": values.get("axis", "logit")}
+    if knee:
+        arguments["knee"] = _knee(values.get("knee", "auto"))
+    return values.get("fit"), arguments
+
+
+def _knee(text: str) -> float | str | None:
+    if text in {"auto", "none"}:
+        return "auto" if text == "auto" else None
+    value = parse_number("--trend", "knee", text)
+    if not 0 < value < 100:
+        raise OptionError(f"knee in --trend must be auto, none or between 0 and 100 percent, got {text!r}")
+    return float(value)
+
+
+_DATASET_NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
 
 
 def data_by_name(texts: list[str]) -> str | dict[str, str]:
-    """One data set, or several by name.
+    """Return one dataset, or several by name.
 
     >>> data_by_name(["a=photos", "b=cifar10-c:folder"])
     {'a': 'photos', 'b': 'cifar10-c:folder'}
     """
-    if len(texts) == 1 and (Path(texts[0]).exists() or not _NAMED.fullmatch(texts[0])):
+    if len(texts) == 1 and (Path(texts[0]).exists() or not _DATASET_NAME.fullmatch(texts[0])):
         return texts[0]
     found: dict[str, str] = {}
     for text in texts:
-        match = _NAMED.fullmatch(text)
+        match = _DATASET_NAME.fullmatch(text)
         if match is None or match[1] in found:
-            raise OptionError(f"several data sets must be given as NAME=PATH, each once, got {text!r}")
+            raise OptionError(f"pass each of several datasets once, as --data NAME=DATASET, got {text!r}")
         found[match[1]] = match[2]
     return found
 
 
 def severities_for(names: Sequence[str], severity: str | None) -> list[int | float]:
-    """The severities of `--severity` for some corruptions, 1 to 5 if not given; chains have their own.
+    """Return the severities of `--severity` (default 1 to 5); chains have their own.
 
     >>> severities_for(["fog", "fog@2+snow@3"], "3")
     [3]
@@ -209,100 +360,67 @@ def severities_for(names: Sequence[str], severity: str | None) -> list[int | flo
 
     if severity is not None and names and all(map(is_chain, names)):
         raise OptionError(
-            f"--severity must be given with single corruptions, got --severity {severity} with "
-            f"{','.join(names)}; a chain has its own severities, so leave it out"
+            f"--severity {severity} cannot be used with {','.join(names)}: chains have their own severities"
         )
     return severity_list("1-5" if severity is None else severity)
 
 
+_RANGE = re.compile(r"([1-5])-([1-5])")
+
+
 def severity_list(text: str) -> list[int | float]:
-    """Severities: one, a range of whole ones, or several of both.
+    """Return severities: numbers and ranges of integers, separated by commas.
 
     >>> severity_list("1-3,4.5")
     [1, 2, 3, 4.5]
     """
+    from beaufort.corruptions import parse_severity
+
     found: set[int | float] = set()
     for part in map(str.strip, text.split(",")):
         match = _RANGE.fullmatch(part)
         if match and match[1] <= match[2]:
             found.update(range(int(match[1]), int(match[2]) + 1))
-        else:
-            found.add(_severity(part, text))
+            continue
+        try:
+            found.add(parse_severity(part))
+        except OptionError:
+            raise OptionError(
+                f"--severity must be like 3, 1-5, 1,3,5 or 2.5, with numbers from 1 to 5, got {text!r}"
+            ) from None
     return sorted(found)
 
 
-def _severity(part: str, text: str) -> int | float:
-    from beaufort.corruptions import parse_severity
-
-    try:
-        return parse_severity(part)
-    except OptionError:
-        raise OptionError(
-            f"--severity must be like 3, 1-5, 1,3,5 or 2.5, with numbers from 1 to 5, got {text!r}"
-        ) from None
-
-
-def complete_corruptions(incomplete: str) -> list[str]:
-    """For a shell: the lists that a text may become, by its last name.
-
-    >>> complete_corruptions("fog,sno")
-    ['fog,snow']
-    """
-    from beaufort.corruptions import SUBSETS, corruptions
-
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in (*corruptions, *SUBSETS) if name.startswith(last)]
-
-
-def model_options(texts: list[str] | None, **said: Any) -> dict[str, Any]:
-    """What there is to know about a model: from `--set`, and from options of their own that are not None."""
+def model_options(texts: list[str] | None, **arguments: Any) -> dict[str, Any]:
+    """Return the options of `--set`, and those of other options that are not None."""
     from beaufort.models import parse_options
 
     found = parse_options(texts or [])
-    for name, value in said.items():
-        if value is not None and name in found:
-            raise OptionError(f"{name} must be given once, got --{name} and --set {name}=…; leave one out")
-        if value is not None:
-            found[name] = value
-    return found
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if twice := [name for name in given if name in found]:
+        raise OptionError(f"--{twice[0]} and --set {twice[0]}=… cannot be used together")
+    return found | given
 
 
-def column(text: str | None) -> dict[str, str] | None:
-    """The values of `FILE.csv:COLUMN` by image id; None if no column is named."""
-    from beaufort.results import read_column
+def read_column(text: str | None) -> dict[str, str] | None:
+    """Return the values of `FILE.csv:COLUMN` by image id; None if no column is named."""
+    from beaufort.results import read_column as read
 
-    return None if text is None else read_column(text)
+    return None if text is None else read(text)
 
 
-def seed_models(texts: list[str] | None) -> dict[str, list[str]]:
-    """The models that are trainings of each recipe.
+def training_run_models(texts: list[str] | None) -> dict[str, list[str]]:
+    """Return the models that are training runs of each recipe.
 
-    >>> seed_models(["net=net_1,net_2"])
+    >>> training_run_models(["net=net_1,net_2"])
     {'net': ['net_1', 'net_2']}
     """
     found: dict[str, list[str]] = {}
     for text in texts or []:
         name, _, models = text.partition("=")
         if not name.strip() or not comma_list(models):
-            raise OptionError(f"seeds must be given as NAME=MODEL,MODEL,…, got {text!r}")
+            raise OptionError(f"--training-runs must be NAME=MODEL,MODEL,…, got {text!r}")
         if name.strip() in found:
-            raise OptionError(f"seeds must name each recipe once, got {name.strip()!r} again")
+            raise OptionError(f"--training-runs names {name.strip()!r} twice")
         found[name.strip()] = comma_list(models)
     return found
-
-
-Corruptions = Annotated[
-    str | None,
-    typer.Option(
-        "--corruption",
-        help="Corruptions, subsets and chains such as fog@2+jpeg_compression@3, separated by commas; "
-        "`beaufort ls corruptions` lists them.",
-        autocompletion=complete_corruptions,
-    ),
-]
-Severities = Annotated[
-    str | None,
-    typer.Option(
-        "--severity", help="Severities such as 3, 1-5, 1,3,5 or 2.5; 1-5 by default. Chains have their own."
-    ),
-]

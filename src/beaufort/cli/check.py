@@ -1,4 +1,4 @@
-"""`beaufort check`: whether a model keeps the contract, and is loaded as it was trained."""
+"""`beaufort check`: check that a model fulfills the contract and is loaded as it was trained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 from beaufort._core.text import counted, printable
 from beaufort.cli._options import (
     Classes,
-    Convention,
     Data,
     Device,
     Filter,
@@ -20,6 +19,7 @@ from beaufort.cli._options import (
     ModelOptions,
     Suite,
     model_options,
+    parse_labels,
 )
 
 if TYPE_CHECKING:
@@ -29,49 +29,45 @@ if TYPE_CHECKING:
 
 
 def check(
-    model: Annotated[str, typer.Argument(help="As in the examples of `beaufort ls models`.")],
+    model: Annotated[str, typer.Argument(help="Model to check; `beaufort ls models` lists the kinds.")],
     *,
     data: Data = None,
     suite: Suite = None,
     classes: Classes = None,
     labels: Labels = None,
-    convention: Convention = None,
     options: ModelOptions = None,
     filter: Filter = None,  # noqa: A002  the option's name
     device: Device = None,
     limit: Limit = 200,
     as_json: Json = False,
 ) -> None:
-    """Run the model contract and say what is wrong.
+    """Check that a model is loaded correctly, and report likely mistakes.
 
     `beaufort check resnet50.onnx --data imagenet/val`
 
     `beaufort check timm:resnet50.a1_in1k --set range=0..255 --set order=BGR --data samples.npz`
 
-    Checked are the shape, type and number of the logits, that they are finite, the same every time, in
-    any batch and any order, and that images are left alone. With real pictures also the range and the
-    channel order: another one must not do better. Labels make that certain, some hundreds of pictures
-    make it reliable. With labels the accuracy is told, and what is likely wrong if it is at chance. Pictures
-    are opened, made ready and labeled as `beaufort run` does.
+    The shape, type and number of the logits are checked; that they are finite and the same in every call, in
+    any batch and order; and that the model does not change its input. With real images (`--data`), the value
+    range and the channel order are checked as well: no other choice may give better predictions. This takes a
+    few hundred images and is most reliable with labels. With labels, the accuracy is reported, and the likely
+    mistake if it is at chance. Images are read, prepared and labeled as by `beaufort run`.
 
-    Exit codes: 0 no problem was found; 1 there are problems, pictures that cannot be read among them; 2 the
-    model cannot be used at all.
+    Exit codes: 0 no problem; 1 problems, or images that cannot be read; 2 the model cannot be used at all.
     """
     from beaufort.evaluation.samples import read_samples
     from beaufort.models import load_model
     from beaufort.models.filtered import missing_filter_note
     from beaufort.testing import check_model, measure_accuracy
 
-    given = model_options(options, device=device, classes=classes, filter=filter)
-    loaded = load_model(model, **given)
+    loaded = load_model(model, **model_options(options, device=device, classes=classes, filter=filter))
+    scoring = parse_labels(labels, ["convention"])
     accuracy = space = None
     problems: tuple[Problem, ...] = ()
     if data is None:
         findings = check_model(loaded)
     else:
-        samples = read_samples(
-            data, loaded, limit=limit or 200, suite=suite, labels=labels, convention=convention
-        )
+        samples = read_samples(data, loaded, limit=limit or 200, suite=suite, **scoring)
         space, known, problems = samples.space, samples.classes, samples.problems
         findings = check_model(
             loaded, images=samples.images, labels=samples.labels, space=space, classes=known
@@ -80,7 +76,7 @@ def check(
             accuracy = measure_accuracy(loaded, samples.images, samples.labels, space=space, classes=known)
     notes = [note for note in (missing_filter_note(loaded.spec),) if note]
     if as_json:
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "model": loaded.spec.to_dict(),
             "findings": [one.to_dict() for one in findings],
             "problems": [problem._asdict() for problem in problems],
@@ -88,10 +84,10 @@ def check(
         }
         if accuracy is not None:
             more = {"value": accuracy.value, "at_chance": accuracy.at_chance, "labels": str(space)}
-            told["accuracy"] = {**vars(accuracy), **more}
-        typer.echo(json.dumps(told, indent=2))
+            facts["accuracy"] = {**vars(accuracy), **more}
+        typer.echo(json.dumps(facts, indent=2))
     else:
-        _tell(loaded, findings, judged=data is not None, unread=bool(problems))
+        _print(loaded, findings, with_data=data is not None, unread=bool(problems))
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
     for note in notes:
@@ -99,24 +95,24 @@ def check(
     for problem in problems[:20]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
     if problems:
-        typer.echo(f"{counted(len(problems), 'picture')} could not be read and had no part in it", err=True)
+        typer.echo(f"{counted(len(problems), 'image')} could not be read and not used", err=True)
     levels = {finding.level for finding in findings}
     if problems or levels & {"unusable", "problem"}:
         raise typer.Exit(2 if "unusable" in levels else 1)
 
 
-def _tell(model: Model, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
+def _print(model: Model, findings: list[ModelFinding], *, with_data: bool, unread: bool) -> None:
     from beaufort.models import FilteredModel
 
     spec = model.spec
     classes = "an unknown number of" if spec.classes is None else str(spec.classes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
-    done = model.preparation if isinstance(model, FilteredModel) else spec.preprocessing
-    typer.echo(f"preprocessing: {done}")
+    preprocessing = model.preparation if isinstance(model, FilteredModel) else spec.preprocessing
+    typer.echo(f"preprocessing: {preprocessing}")
     for finding in findings:
         typer.echo(f"{finding.level}: {finding.check}: {printable(finding.message)}")
         typer.echo(f"    {printable(finding.advice)}")
     if not findings and not unread:
-        typer.echo("nothing wrong was found")
-    if not judged:
-        typer.echo("range and channel order were not judged: that takes real images, --data")
+        typer.echo("no problem found")
+    if not with_data:
+        typer.echo("value range and channel order not checked; pass real images with --data")

@@ -16,12 +16,12 @@ from beaufort.cli._options import (
     ClusterBy,
     GroupBy,
     Json,
+    Seed,
     Store,
-    StoredSeed,
     Suite,
     TrainingRuns,
-    column,
-    seed_models,
+    read_column,
+    training_run_models,
 )
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def compare(
     store: Store = "results",
     suite: Suite = None,
     baseline: Baseline = None,
-    stored_seed: StoredSeed = None,
+    seed: Seed = None,
     cluster_by: ClusterBy = None,
     group_by: GroupBy = None,
     training_runs: TrainingRuns = None,
     every: Annotated[
         bool,
-        typer.Option("--all", help="Show all conditions, not only the significant, and calibration scores."),
+        typer.Option("--all", help="Print all conditions, not only significant ones, and calibration."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -59,20 +59,20 @@ def compare(
     from beaufort.results import compare as compare_models
     from beaufort.results import join_results, open_target_parts, pair_parts
 
-    targets = [open_target_parts(text, store, suite=suite, seed=stored_seed) for text in results]
+    targets = [open_target_parts(text, store, suite=suite, seed=seed) for text in results]
     comparisons = [
         compare_models(
             join_results(parts),
             baseline=baseline,
-            clusters=column(cluster_by),
-            groups=column(group_by),
-            seeds=seed_models(training_runs),
+            clusters=read_column(cluster_by),
+            groups=read_column(group_by),
+            seeds=training_run_models(training_runs),
         )
         for parts in pair_parts(targets)
     ]
     if as_json:
-        found = [_as_dict(comparison) for comparison in comparisons]
-        typer.echo(json.dumps(found[0] if len(found) == 1 else {"parts": found}, indent=2))
+        parts = [_as_dict(comparison) for comparison in comparisons]
+        typer.echo(json.dumps(parts[0] if len(parts) == 1 else {"parts": parts}, indent=2))
         return
     for number, comparison in enumerate(comparisons):
         if len(comparisons) > 1:

@@ -1,4 +1,4 @@
-"""`beaufort data`: what the catalog has, and what of it is here."""
+"""`beaufort data`: download and verify files of the catalog."""
 
 from __future__ import annotations
 
@@ -14,67 +14,61 @@ from beaufort._core.files import write_output
 from beaufort._core.registry import Registry
 from beaufort._core.text import byte_size, counted, printable
 from beaufort.cli._console import progress_bar, table
-from beaufort.cli._options import Json
+from beaufort.cli._options import Delete, Json, OptionalOutput
 
 app = typer.Typer(
-    help="Fetch and check files of the catalog.", no_args_is_help=True, rich_markup_mode="markdown"
+    help="Download and verify files of the catalog.", no_args_is_help=True, rich_markup_mode="markdown"
 )
-
-Names = Annotated[list[str], typer.Argument(help="Names; `beaufort ls files` lists them.")]
-SomeNames = Annotated[list[str] | None, typer.Argument(help="Names; all that is in the cache if none.")]
 
 
 @app.callback()
 def data() -> None:
-    """Fetch and check the files of the catalog: datasets, textures for corruptions, a model to try.
+    """Download and verify the files of the catalog: datasets, textures for corruptions, a small model.
 
     `beaufort data pull mnist-test`
 
-    BEAUFORT_MIRROR names a folder that is searched before the network, BEAUFORT_CACHE the folder that files
-    are kept in, and BEAUFORT_OFFLINE=1 forbids the network.
+    BEAUFORT_MIRROR is a directory that is searched before the network, BEAUFORT_CACHE the directory of the
+    cache, and BEAUFORT_OFFLINE=1 disables the network.
     """
 
 
 def list_files(as_json: bool) -> None:
-    """List the files of the catalog."""
+    """Print the files of the catalog."""
     if as_json:
         typer.echo(json.dumps([_as_dict(entry) for entry in _catalog().values()], indent=2))
         return
-    header = ("name", "size", "license", "in cache", "what it is", "origin")
+    header = ("name", "size", "license", "in cache", "description", "origin")
     rows = [
         (e.name, byte_size(e.size), e.license, _presence(e), e.about, e.origin) for e in _catalog().values()
     ]
     typer.echo(table([header, *rows]))
     if is_offline():
-        typer.echo("BEAUFORT_OFFLINE is set: nothing is fetched from the network", err=True)
+        typer.echo("BEAUFORT_OFFLINE is set: the network is not used", err=True)
 
 
 @app.command("pull")
 def pull_data(
-    names: Names,
-    to: Annotated[
-        Path | None,
-        typer.Option(help="Copy the files here, too: a folder for BEAUFORT_MIRROR of another machine."),
-    ] = None,
+    names: Annotated[list[str], typer.Argument(help="Names; `beaufort ls files` lists them.")],
+    output: OptionalOutput = None,
 ) -> None:
-    """Fetch entries into the cache; what is there is kept, and a download that was cut goes on.
+    """Download files into the cache, resuming interrupted downloads.
 
     `beaufort data pull mnist-test mnist-train`
 
-    For a machine without a network: `beaufort data pull frost --to carried`, copy the folder `carried` to
-    that machine, and set BEAUFORT_MIRROR to where it lies.
+    For a machine without a network: `beaufort data pull frost --output carried` also copies the files to the
+    directory `carried`; copy it to that machine, and set BEAUFORT_MIRROR to its path.
     """
     catalog = _catalog()
     wanted = [catalog[name] for name in dict.fromkeys(names)]
     failed = False
     for entry in wanted:
         try:
-            with progress_bar(entry.name) as tell:
-                paths = pull(entry.name, progress=tell)
-            folder = paths[0].parent if to is None else _copied(entry, to)
-            many = counted(len(paths), "file")
+            with progress_bar(entry.name) as progress:
+                paths = pull(entry.name, progress=progress)
+            folder = paths[0].parent if output is None else _copied(entry, output)
+            files = counted(len(paths), "file")
             typer.echo(
-                f"{entry.name}: {many}, {byte_size(entry.size)}, {entry.license}, in {printable(folder)}"
+                f"{entry.name}: {files}, {byte_size(entry.size)}, {entry.license}, in {printable(folder)}"
             )
         except AssetError as error:
             failed = True
@@ -85,11 +79,13 @@ def pull_data(
 
 @app.command("verify")
 def verify_data(
-    names: SomeNames = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Remove what is damaged.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names; all in the cache by default.", show_default=False)
+    ] = None,
+    delete: Delete = False,
     as_json: Json = False,
 ) -> None:
-    """Read what is in the cache again and compare its sha256; exit code 1 if a file is not right.
+    """Verify the sha256 of files in the cache; the exit code is 1 if one is damaged.
 
     `beaufort data verify --delete`
     """
@@ -108,25 +104,25 @@ def verify_data(
             if names or states != {State.absent}:
                 typer.echo(f"{entry.name}: {_worst(states)}")
         for file in damaged:
-            remedy = "removed" if delete else "remove it with --delete, then pull it again"
-            typer.echo(f"damaged: {cache_folder() / file}: its sha256 is another; {remedy}", err=True)
+            remedy = "deleted" if delete else "delete it with --delete, then pull it again"
+            typer.echo(f"damaged: {cache_folder() / file}: sha256 does not match; {remedy}", err=True)
     if damaged:
         raise typer.Exit(1)
 
 
 def _copied(entry: Entry, to: Path) -> Path:
-    """Copy the files of an entry into a folder that can be a mirror; where they lie then."""
+    """Copy the files of an entry into the directory of a mirror; return their directory."""
     try:
         for file in entry.files:
             (to / file).parent.mkdir(parents=True, exist_ok=True)
             write_output(to / file, (cache_folder() / file).read_bytes())
     except OSError as error:
-        raise AssetError(f"its files cannot be copied to {to} ({error.strerror or error})") from None
+        raise AssetError(f"cannot copy its files to {to}: {error.strerror or error}") from None
     return (to / entry.files[0]).parent
 
 
 def _catalog() -> Registry[Entry]:
-    """All entries; those of data sets and models are registered by their packages."""
+    """Return all entries; importing the packages registers those of datasets and models."""
     import beaufort.data
     import beaufort.models  # noqa: F401
 
@@ -138,11 +134,11 @@ def _worst(states: set[State]) -> str:
         return "damaged"
     if State.absent in states:
         return "not in the cache" if states == {State.absent} else "incomplete"
-    return "right"
+    return "ok"
 
 
 def _presence(entry: Entry) -> str:
-    """By the names of the files alone; `verify` reads them."""
+    """Return whether files of these names exist; `verify` reads them."""
     there = [(cache_folder() / file).is_file() for file in entry.files]
     return "yes" if all(there) else "partly" if any(there) else "no"
 

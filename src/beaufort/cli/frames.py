@@ -1,4 +1,4 @@
-"""`beaufort frames`: how steady models are over the frames of a video."""
+"""`beaufort frames`: how stable models are over the frames of a video."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from beaufort.cli._options import Json, Suite
 
 
 def frames(
-    store: Annotated[str, typer.Argument(help="Folder or URL that keeps the answers to all frames.")],
-    sets: Annotated[str, typer.Option(help="The folder of the frame sets, or their pmsets.json.")],
+    store: Annotated[str, typer.Argument(help="Store with predictions for all frames.")],
+    sets: Annotated[str, typer.Argument(help="Directory of the frame sets, or their pmsets.json.")],
     *,
     k: Annotated[str, typer.Option("-k", help="Frames on each side of the anchor, as 0,5,10.")] = "0,10",
     part: Annotated[
@@ -26,32 +26,32 @@ def frames(
     suite: Suite = None,
     as_json: Json = False,
 ) -> None:
-    """Say how often a model is right on an anchor frame and on every frame around it (pm-k).
+    """Report how often models are right on an anchor frame and on all frames around it (pm-k).
 
-    `beaufort frames results --sets imagenet-vid-robust -k 0,1,5,10`
+    `beaufort frames results imagenet-vid-robust -k 0,1,5,10`
 
-    The worst frame of a set decides. Answers are those of a run on all frames, and any k can be asked for.
+    A set of frames counts as correct if the worst frame is. Any k can be scored from a run on all frames.
     """
     from beaufort.data import read_frame_sets
     from beaufort.results import open_parts, pm_scores
 
     wrong = [one for one in comma_list(k) if not one.isdecimal()]
     if wrong or not comma_list(k):
-        raise OptionError(f"k must be whole numbers from 0, as 0,5,10, got {(wrong or [k])[0]!r}")
+        raise OptionError(f"-k must be integers such as 0,5,10, got {(wrong or [k])[0]!r}")
     parts = open_parts(store, suite=suite)
     chosen = [results for results in parts if part is None or results.suite.name == part]
     if not chosen:
         names = ", ".join(results.suite.name for results in parts)
-        raise OptionError(f"part must be one of {names}, got {part!r}")
+        raise OptionError(f"--part must be one of {names}, got {part!r}")
     known = read_frame_sets(sets)
-    whole = [one for one in chosen if set(known.frames) <= set(one.predictions(one.models[0]).ids)]
-    results = (whole or chosen)[0]
-    found = pm_scores(results, known, [int(one) for one in comma_list(k)])
+    complete = [one for one in chosen if set(known.frames) <= set(one.predictions(one.models[0]).ids)]
+    results = (complete or chosen)[0]
+    scores = pm_scores(results, known, [int(one) for one in comma_list(k)])
     if as_json:
-        typer.echo(json.dumps([{**asdict(one), "setting": f"pm-{one.k}"} for one in found], indent=2))
+        typer.echo(json.dumps([{**asdict(one), "setting": f"pm-{one.k}"} for one in scores], indent=2))
         return
     rows = [
-        (printable(one.model), f"pm-{one.k}", f"{one.accuracy:.2%}", str(one.accuracy.n)) for one in found
+        (printable(one.model), f"pm-{one.k}", f"{one.accuracy:.2%}", str(one.accuracy.n)) for one in scores
     ]
     typer.echo(table([("model", "setting", "accuracy", "anchors"), *rows]))
     for model in results.models:

@@ -1,4 +1,4 @@
-"""`beaufort gallery`: every corruption to look at."""
+"""`beaufort gallery`: show every corruption."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Json, Output, Seed, Subset
+from beaufort.cli._options import Corruptions, Json, Output, Seed
 
 
 def gallery(
     image: Annotated[
-        Path | None, typer.Argument(help="The picture to corrupt; a painted one if not given.")
+        Path | None, typer.Argument(help="Image to corrupt; a painted one by default.", show_default=False)
     ] = None,
     output: Output = Path("gallery"),
-    subset: Subset = "all",
-    seed: Seed = 0,
+    corruption: Corruptions = "all",
+    seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Draw every corruption at every severity: `gallery.png`, and `gallery.html`, which needs no other file.
+    """Draw one image under every corruption and severity, as a PNG file and a self-contained page.
 
     `beaufort gallery --output gallery/`
 
-    `beaufort gallery cat.jpg --output gallery/ --subset weather`
+    `beaufort gallery cat.jpg --output gallery/ --corruption weather`
     """
     from beaufort.report.gallery import make_gallery
 
     with progress_bar("gallery") as progress:
-        report = make_gallery(output, image, subset=subset or "all", seed=seed, progress=progress)
-    finish(report, output, as_json=as_json)
+        outcome = make_gallery(output, image, subset=corruption or "all", seed=seed or 0, progress=progress)
+    finish(outcome, output, as_json=as_json)

@@ -20,11 +20,11 @@ from beaufort.cli._options import (
     MaxDrop,
     Metric,
     Reference,
+    Seed,
     Store,
-    StoredSeed,
     Suite,
-    as_share,
-    column,
+    parse_percentages,
+    read_column,
 )
 
 if TYPE_CHECKING:
@@ -56,36 +56,36 @@ def gate(
     rule: Annotated[
         str,
         typer.Option(
-            help="For the drop. noninferiority: passed only if a larger one is ruled out. significance: "
-            "failed only if it is larger and surely above zero; passed otherwise, never undecided."
+            help="Rule for the drop. noninferiority: passed only if a larger drop is ruled out. "
+            "significance: failed only if the drop is larger and significantly above zero; never undecided."
         ),
     ] = "noninferiority",
     metric: Metric = None,
     require: Annotated[
-        float | None,
-        typer.Option(min=0, help="Percent that the metric must be at most (mCE) or at least (accuracy)."),
-    ] = None,
-    min_clean: Annotated[
-        float | None, typer.Option(min=0, max=100, help="Least accuracy on clean images, percent.")
-    ] = None,
-    min_worst: Annotated[
-        float | None, typer.Option(min=0, max=100, help="Least accuracy under the worst corruption, percent.")
+        list[str] | None,
+        typer.Option(
+            metavar="PERCENT,KEY=PERCENT,…",
+            help="Largest allowed mCE or smallest allowed accuracy of --metric. Keys: clean=PERCENT and "
+            "worst=PERCENT for the accuracy on clean images and under the worst corruption.",
+        ),
     ] = None,
     suite: Suite = None,
-    stored_seed: StoredSeed = None,
+    seed: Seed = None,
     baseline: Baseline = None,
     cluster_by: ClusterBy = None,
     junit: Annotated[
-        Path | None, typer.Option(help="Write JUnit's XML here: a test case for each check.")
+        Path | None, typer.Option(help="JUnit XML file to write, with a test case for each check.")
     ] = None,
     github_summary: Annotated[
-        bool, typer.Option("--github-summary", help=f"Append a table to the file that ${_SUMMARY} names.")
+        bool, typer.Option("--github-summary", help=f"Append a table to the file named by ${_SUMMARY}.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check whether a model is good enough: passed, failed, or undecided.
+    """Check a model against limits, for CI: passed, failed or undecided.
 
     `beaufort gate --store results --reference main-results --max-drop 1.0`
+
+    `beaufort gate my_net --require clean=75,worst=30`
 
     Exit code 0, passed: the whole 95 % interval of each check meets its limit. 1, failed: the whole interval
     of a check misses its limit. 3, undecided: an interval contains its limit, and more images are needed.
@@ -95,20 +95,21 @@ def gate(
 
     try:
         summary = _summary_file() if github_summary else None
+        limits = parse_percentages("--require", require, ["clean", "worst"], unnamed="metric")
         verdicts = _judged(
             result,
             reference,
             store,
             suite,
-            stored_seed,
+            seed,
             max_drop=max_drop / 100,
             rule=rule,
             metric=metric,
-            require=as_share(require),
-            min_clean=as_share(min_clean),
-            min_worst=as_share(min_worst),
+            require=limits.get("metric"),
+            min_clean=limits.get("clean"),
+            min_worst=limits.get("worst"),
             baseline=baseline,
-            clusters=column(cluster_by),
+            clusters=read_column(cluster_by),
         )
         _write(verdicts, junit, summary)
         _show(verdicts, as_json)

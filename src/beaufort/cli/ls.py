@@ -1,4 +1,4 @@
-"""`beaufort ls`: what there is."""
+"""`beaufort ls`: list what is available."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
 from beaufort.cli._console import table
-from beaufort.cli._options import Json, Subset
+from beaufort.cli._options import Json
 from beaufort.cli.data import list_files
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names, is_chain
 
@@ -30,32 +30,41 @@ class Listing(StrEnum):
     models = "models"
     filters = "filters"
     files = "files"
+    grids = "grids"
 
 
 def ls(
     kind: Annotated[Listing, typer.Argument(help="What to list.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Subset of corruptions (weather, mnist-c, …), or a grid."),
+    ] = None,
     *,
-    subset: Subset = None,
     as_json: Json = False,
 ) -> None:
-    """List corruptions, suites, datasets, models, image filters, or the files of the catalog.
+    """List corruptions, suites, datasets, models, image filters, files of the catalog, or grids.
 
-    `beaufort ls corruptions --subset weather`
+    `beaufort ls corruptions weather`
 
     `beaufort ls suites --json`
 
     **corruptions**: name, group, whether random, scales with published constants. **suites**: version,
-    size, scale, baseline, headline metrics. **datasets**: those that open by name, and the kinds that open
-    by path. **models**: the kinds, and whether what they need is installed. **filters**: what can be applied
-    to images before a model. **files**: downloads of the catalog, their size, license and origin, and whether
-    they are in the cache.
+    size, scale, baseline, headline metrics. **datasets**: those that are opened by name, and the kinds that
+    are opened by path. **models**: the kinds, and whether what they need is installed. **filters**: image
+    filters that can be applied before a model. **files**: downloads of the catalog, their size, license and
+    origin, and whether they are in the cache. **grids**: reference models of `beaufort testbed`; with a name,
+    the settings and groups of one.
     """
-    if subset is not None and kind is not Listing.corruptions:
-        raise OptionError("--subset requires the kind corruptions")
+    if name is not None and kind not in (Listing.corruptions, Listing.grids):
+        raise OptionError(f"`beaufort ls {kind}` takes no name, got {name!r}")
     if kind is Listing.corruptions:
-        _list_corruptions(subset, as_json)
+        _list_corruptions(name, as_json)
     elif kind is Listing.files:
         list_files(as_json)
+    elif kind is Listing.grids:
+        from beaufort.cli.testbed import list_grids
+
+        list_grids(name, as_json)
     else:
         listing = {
             Listing.suites: _list_suites,
@@ -67,12 +76,15 @@ def ls(
 
 
 def _list_corruptions(subset: str | None, as_json: bool) -> None:
-    names = _everything() if subset is None else get_corruption_names(subset)
+    if subset is None:
+        names = list(dict.fromkeys([*SUBSETS["all"], *SUBSETS["mnist-c-all"], *corruptions]))
+    else:
+        names = get_corruption_names(subset)
     found = [corruptions[name] for name in names]
     if as_json:
         typer.echo(json.dumps([_as_dict(corruption) for corruption in found], indent=2))
     else:
-        header = ("name", "group", "random", "scales", "what it does")
+        header = ("name", "group", "random", "scales", "description")
         typer.echo(table([header, *(_cells(corruption) for corruption in found)]))
 
 
@@ -89,7 +101,7 @@ def _list_suites(as_json: bool) -> None:
 
 def _suite_cells(suite: Suite) -> tuple[str, ...]:
     if suite.parts:
-        return suite.name, str(suite.version), counted(len(suite.parts), "data set"), "", "none", "accuracy"
+        return suite.name, str(suite.version), counted(len(suite.parts), "dataset"), "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
     kinds = Counter(_kind_of_shift(shift) for shift in suite.shifts) + Counter(sequence=len(suite.sequences))
     plain = [f"{len(suite.corruptions)} × {levels}"] if suite.corruptions else []
@@ -116,7 +128,7 @@ def _list_datasets(as_json: bool) -> None:
         found = {"names": dict(named), "kinds": {one.kind: one.looks_like for one in readers.values()}}
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        typer.echo(table([("dataset", "what it is"), *named, *kinds]))
+        typer.echo(table([("dataset", "description"), *named, *kinds]))
 
 
 def _list_models(as_json: bool) -> None:
@@ -136,7 +148,7 @@ def _list_models(as_json: bool) -> None:
         ]
         typer.echo(json.dumps({"kinds": kinds, "names": model_names()}, indent=2))
         return
-    header = ("kind", "needs", "installed", "example", "what it is")
+    header = ("kind", "needs", "installed", "example", "description")
     rows = [
         (one.kind, ", ".join(one.needs) or "nothing", one.install or "yes", one.example, one.summary)
         for one in adapters.values()
@@ -162,11 +174,11 @@ def _list_filters(as_json: bool) -> None:
         (name, ",".join(f"{key}={_written(value)}" for key, value in options[name].items()), about[name])
         for name in options
     ]
-    typer.echo(table([("filter", "options", "what it does"), *rows]))
+    typer.echo(table([("filter", "options", "description"), *rows]))
 
 
 def _gates(kind: type[object]) -> tuple[str, ...]:
-    """What limits a filter to some images; views are of all."""
+    """Return the options that limit a filter to some images; views have none."""
     return () if hasattr(kind, "source_size") else ("above", "below")
 
 
@@ -174,10 +186,6 @@ def _written(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "…" if value is None else str(value)
-
-
-def _everything() -> list[str]:
-    return list(dict.fromkeys([*SUBSETS["all"], *SUBSETS["mnist-c-all"], *corruptions]))
 
 
 def _cells(corruption: Corruption) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`beaufort new`: a package of one's own to begin with."""
+"""`beaufort new`: create a package of your own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Write a package of your own to begin with.", no_args_is_help=True, rich_markup_mode="markdown"
+    help="Create a package of your own to start from.", no_args_is_help=True, rich_markup_mode="markdown"
 )
 
 
 @app.callback()
 def new() -> None:
-    """Write a package of your own to begin with.
+    """Create a package of your own to start from.
 
     `beaufort new corruption street_dust`
     """
@@ -22,12 +22,12 @@ def new() -> None:
 
 @app.command("corruption")
 def new_corruption(
-    name: Annotated[str, typer.Argument(help="What it is called; lower-case letters, digits and _.")],
+    name: Annotated[str, typer.Argument(help="Name of lower-case letters, digits and _.")],
     folder: Annotated[
-        Path | None, typer.Argument(help="An empty or missing folder; NAME if not given.", show_default=False)
+        Path | None, typer.Argument(help="Empty or missing directory; NAME by default.", show_default=False)
     ] = None,
 ) -> None:
-    """Write a package with a corruption that works, its entry point and its test.
+    """Create a package with a working corruption, its entry point and its test.
 
     `beaufort new corruption street_dust`
     """

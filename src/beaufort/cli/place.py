@@ -1,29 +1,36 @@
-"""`beaufort place`: where a model stands among reference models."""
+"""`beaufort place`: place a model among reference models."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable
+from beaufort.cli._console import print_json
 from beaufort.cli._evaluation import predictions_bar, unread
 from beaufort.cli._options import (
     Filter,
+    Grid,
+    Intervals,
     Json,
     Limit,
     Model,
     ModelOptions,
     OptionalStore,
+    Scores,
     SeveralData,
     Suite,
+    Trend,
     data_by_name,
     model_options,
+    parse_intervals,
+    parse_trend,
 )
-from beaufort.cli._testbed_options import Axis, BootstrapSeed, Clean, FitOn, GridName, Level, ScoresFile
+
+if TYPE_CHECKING:
+    from beaufort.results import Run
 
 _SUITES = {
     "paper": "imagenet-c",
@@ -32,11 +39,11 @@ _SUITES = {
     "robustbench-cifar10": "cifar10-c",
     "robustbench-cifar100": "cifar100-c",
 }
-"""The suite that a grid is about, where it can be made from clean images."""
+"""The suite of each grid whose settings can be made from clean images."""
 
 
 def place(
-    scores: Annotated[Path | None, typer.Option(help=ScoresFile)] = None,
+    scores: Scores = None,
     store: OptionalStore = None,
     model: Model = None,
     data: SeveralData = None,
@@ -44,23 +51,20 @@ def place(
     options: ModelOptions = None,
     filters: Filter = None,
     limit: Limit = None,
-    grid: GridName = "paper",
-    x: Clean = None,
-    fit_on: FitOn = None,
-    axis: Axis = "logit",
-    level: Level = 0.95,
-    seed: BootstrapSeed = 720257663,
+    grid: Grid = "paper",
+    trend: Trend = None,
+    intervals: Intervals = None,
     as_json: Json = False,
 ) -> None:
-    """Place a model: on each shift its effective robustness, its rank among similar models, its neighbors.
+    """Place a model in a grid: effective robustness, rank among similar models, neighbors.
 
     `beaufort place --scores scores.csv --grid timm`
 
-    `beaufort place --model timm:resnet50.a1_in1k --data imagenet/val --grid paper` runs the model first, and
-    stores its predictions as `beaufort run` does. The suite is the one that the grid is about by default.
+    `beaufort place --model timm:resnet50.a1_in1k --data imagenet/val --grid paper` evaluates the model first
+    and stores its predictions as `beaufort run` does, by default on the suite of the grid.
 
-    A shift is placed if the scores have both its accuracy and the standard accuracy that it is compared with.
-    The exit code is 1 if images could not be read.
+    A model is placed on each shift for which the scores have the accuracy under the shift and the standard
+    accuracy. Keys of `--intervals`: level, seed. The exit code is 1 if images could not be read.
     """
     from beaufort.testbed import load_grid, read_scores
     from beaufort.testbed import place as place_scores
@@ -72,23 +76,26 @@ def place(
     for_runs = {"--suite": suite, "--set": options, "--filter": filters, "--limit": limit}
     if data is None and (unused := [name for name, value in for_runs.items() if value is not None]):
         raise OptionError(f"{unused[0]} requires --data")
+    fit_on, arguments = parse_trend(trend)
+    arguments |= parse_intervals(intervals, level=0.95, seed=720257663)
     loaded = load_grid(grid, fit_on=fit_on)
-    complete = True
+    problems = False
     if data is not None:
         store = store or "results"
-        model, complete = _run(model, suite or _SUITES.get(grid), data, store, options, filters, limit)
+        model, run = _run(model, suite or _SUITES.get(grid), data, store, options, filters, limit)
+        problems = bool(run.problems)
     source = store if scores is None else read_scores(scores)
     assert source is not None
-    found = place_scores(source, loaded, model=model, x=x, scale=axis, level=level, seed=seed)
+    placement = place_scores(source, loaded, model=model, **arguments)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+        print_json(placement.as_dict())
     else:
-        typer.echo(str(found))
-        for warning in found.warnings:
+        typer.echo(str(placement))
+        for warning in placement.warnings:
             typer.echo(f"warning: {printable(warning)}", err=True)
-    if not found.standings:
-        raise OptionError(f"no score could be placed in the grid {loaded.name}")
-    if not complete:
+    if not placement.standings:
+        raise OptionError(f"the grid {loaded.name} has no shift that the scores have")
+    if problems:
         raise typer.Exit(1)
 
 
@@ -100,8 +107,8 @@ def _run(
     options: list[str] | None,
     filters: list[str] | None,
     limit: int | None,
-) -> tuple[str, bool]:
-    """Run a model and print its notes; return its name, and whether it saw all images."""
+) -> tuple[str, Run]:
+    """Evaluate a model, and print the notes of the run."""
     from beaufort.evaluation import LazyModel
     from beaufort.results import evaluate
 
@@ -111,9 +118,9 @@ def _run(
         raise OptionError("--suite is required for this grid, which has no suite of its own")
     lazy = LazyModel(model, model_options(options, filter=filters))
     with predictions_bar() as progress:
-        found = evaluate([lazy], suite, data_by_name(data), store, limit=limit, progress=progress)
-    for note in found.notes:
+        run = evaluate([lazy], suite, data_by_name(data), store, limit=limit, progress=progress)
+    for note in run.notes:
         typer.echo(f"note: {printable(note)}", err=True)
-    if found.problems:
-        typer.echo(unread(found), err=True)
-    return lazy.spec.name, not found.problems
+    if run.problems:
+        typer.echo(unread(run), err=True)
+    return lazy.spec.name, run

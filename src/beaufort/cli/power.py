@@ -1,4 +1,4 @@
-"""`beaufort power`: how many images a gate needs."""
+"""`beaufort power`: compute how many images a gate needs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from beaufort.cli._options import (
     Metric,
     OptionalStore,
     Reference,
-    StoredSeed,
+    Seed,
     Suite,
-    as_share,
-    column,
+    parse_keys,
+    parse_number,
+    read_column,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def power(
         typer.Argument(help="A MODEL of --store, a STORE of one model, or STORE::MODEL, as for `gate`."),
     ] = None,
     *,
-    drop: Annotated[float, typer.Option(help="The true drop that is to be noticed, points of the metric.")],
+    drop: Annotated[float, typer.Option(help="True drop to detect, in points of the metric.")],
     probability: Annotated[
         float, typer.Option(help="Probability that the gate decides correctly, in percent.")
     ] = 80.0,
@@ -42,92 +43,78 @@ def power(
     reference: Reference = None,
     store: OptionalStore = None,
     suite: Suite = None,
-    accuracy: Annotated[
-        float | None, typer.Option(help="Stated instead of a store: accuracy under damage, percent.")
-    ] = None,
-    clean_accuracy: Annotated[
-        float | None, typer.Option(help="Stated: accuracy on clean images, percent; --accuracy if not given.")
-    ] = None,
-    differ: Annotated[
-        float | None,
+    assume: Annotated[
+        list[str] | None,
         typer.Option(
-            help="Assumed percentage of predictions on which exactly one of the two models is right."
+            metavar="KEY=VALUE,…",
+            help="Assumptions in place of stored predictions. accuracy=PERCENT under corruption and "
+            "clean=PERCENT; differ=PERCENT of predictions on which exactly one of the models is right; "
+            "alike=CORRELATION of the difference between versions of one image, 0 to 1.",
         ),
-    ] = None,
-    alike: Annotated[
-        float | None,
-        typer.Option(help="Assumed correlation of the difference between versions of one image, 0 to 1."),
     ] = None,
     metric: Metric = None,
     baseline: Baseline = None,
-    stored_seed: StoredSeed = None,
+    seed: Seed = None,
     cluster_by: ClusterBy = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many images let a gate answer with some probability.
+    """Compute how many images a gate needs to detect a drop.
 
-    `beaufort power --suite imagenet-c --accuracy 40 --drop 3 --probability 90`
+    `beaufort power --suite imagenet-c --assume accuracy=40 --drop 3 --probability 90`
 
     `beaufort power new --reference old --store results --drop 3`
 
-    Two numbers: so many images let `beaufort gate` fail a model whose true drop is --drop, and so many let it
-    pass a model that is as good as the old one. From two models of a store, the spread of their paired
-    differences is measured; from one, or from stated accuracies, it is assumed as said. A suite of several
-    data sets has a plan for each, as a gate judges each.
+    Two numbers are printed: how many images `beaufort gate` needs to fail a model whose true drop is
+    `--drop`, and how many to pass a model that is as good as the reference. The spread of the paired
+    differences is measured with two models of a store; with one model, or with assumed accuracies, it is
+    estimated as stated. Each dataset of a suite has its own plan, as a gate judges each.
     """
     from beaufort.results import plan_images, spread_of_accuracies
     from beaufort.suites import get_suite
 
-    _check_percent(accuracy=accuracy, clean_accuracy=clean_accuracy, probability=probability)
+    assumed = _assumptions(assume)
+    if not 0 < probability < 100:
+        raise OptionError(f"--probability must be a percentage between 0 and 100, got {probability:g}")
     if not max_drop < drop:
-        raise OptionError(f"drop must be above max_drop, got {drop:g} and {max_drop:g} points")
-    if accuracy is not None:
-        if any(given is not None for given in (result, reference, store, stored_seed, cluster_by)):
+        raise OptionError(f"--drop must be larger than --max-drop, got {drop:g} and {max_drop:g} points")
+    settings = {
+        "metric": metric,
+        "baseline": baseline,
+        "differ": assumed.get("differ"),
+        "alike": assumed.get("alike"),
+    }
+    if "accuracy" in assumed:
+        if any(value is not None for value in (result, reference, store, seed, cluster_by)):
             raise OptionError(
-                "--accuracy cannot be used together with a store, its models, --stored-seed or --cluster-by"
+                "accuracy in --assume cannot be used together with a store, its models, --seed or "
+                "--cluster-by"
             )
         if suite is None:
-            raise OptionError("--accuracy needs --suite: the conditions that a drop is a mean over")
+            raise OptionError("accuracy in --assume requires --suite")
         whole = get_suite(suite)
+        accuracies = assumed["accuracy"], assumed.get("clean")
         spreads = [
-            (
-                one,
-                spread_of_accuracies(
-                    one,
-                    accuracy / 100,
-                    clean=as_share(clean_accuracy),
-                    metric=metric,
-                    baseline=baseline,
-                    differ=as_share(differ),
-                    alike=alike,
-                ),
-            )
+            (one, spread_of_accuracies(one, accuracies[0], clean=accuracies[1], **settings))  # type: ignore[arg-type]
             for one in whole.parts or (whole,)
         ]
+    elif "clean" in assumed:
+        raise OptionError("clean in --assume requires accuracy=PERCENT; a store has its own clean accuracy")
     else:
-        if clean_accuracy is not None:
-            raise OptionError("--clean-accuracy requires --accuracy; a store knows its clean accuracy")
-        spreads = _measured(
-            result,
-            reference,
-            store or "results",
-            suite,
-            stored_seed,
-            metric=metric,
-            baseline=baseline,
-            clusters=column(cluster_by),
-            differ=as_share(differ),
-            alike=alike,
-        )
-    asked = {"drop": drop / 100, "max_drop": max_drop / 100, "probability": probability / 100}
-    _show([(plan_images(spread, **asked), spread, one) for one, spread in spreads], as_json)
+        settings["clusters"] = read_column(cluster_by)
+        spreads = _measured(result, reference, store or "results", suite, seed, **settings)
+    plan = {"drop": drop / 100, "max_drop": max_drop / 100, "probability": probability / 100}
+    _print([(plan_images(spread, **plan), spread, one) for one, spread in spreads], as_json)
 
 
-def _check_percent(**values: float | None) -> None:
-    """What was typed in percent is told in percent; the functions behind take shares."""
-    for name, value in values.items():
-        if value is not None and not 0 < value < 100:
-            raise OptionError(f"{name} must be a percentage between 0 and 100, got {value:g}")
+def _assumptions(texts: list[str] | None) -> dict[str, float]:
+    """Return the numbers of `--assume`, percentages as fractions."""
+    found = {}
+    for key, text in parse_keys("--assume", texts, ["accuracy", "clean", "differ", "alike"]).items():
+        value = parse_number("--assume", key, text)
+        if key in ("accuracy", "clean") and not 0 < value < 100:
+            raise OptionError(f"{key} in --assume must be a percentage between 0 and 100, got {value:g}")
+        found[key] = value if key == "alike" else value / 100
+    return found
 
 
 def _measured(
@@ -136,44 +123,44 @@ def _measured(
     store: str,
     suite: str | None,
     seed: int | None,
-    **options: object,
+    **settings: object,
 ) -> list[tuple[suites.Suite, Spread]]:
-    """The spread on each data set of the suite."""
+    """Return the spread on each dataset of the suite."""
     from beaufort.results import open_target_parts, pair_parts, spread_of_results
 
     targets = [open_target_parts(store if result is None else result, store, suite=suite, seed=seed)]
     if reference is not None:
         targets.append(open_target_parts(reference, store, suite=suite, seed=seed))
     return [
-        (models[0].suite, spread_of_results(*models, **options))  # type: ignore[arg-type]
+        (models[0].suite, spread_of_results(*models, **settings))  # type: ignore[arg-type]
         for models in pair_parts(targets)
     ]
 
 
-def _show(plans: list[tuple[ImagePlan, Spread, suites.Suite]], as_json: bool) -> None:
+def _print(plans: list[tuple[ImagePlan, Spread, suites.Suite]], as_json: bool) -> None:
     if as_json:
-        found = [_as_dict(*one) for one in plans]
-        typer.echo(json.dumps(found[0] if len(found) == 1 else {"parts": found}, indent=2))
+        parts = [_as_dict(*one) for one in plans]
+        typer.echo(json.dumps(parts[0] if len(parts) == 1 else {"parts": parts}, indent=2))
         return
     for plan, spread, suite in plans:
         if len(plans) > 1:
             typer.echo(f"== {printable(suite.name)}")
-        typer.echo(_told(plan, spread, suite))
+        typer.echo(_summary(plan, spread, suite))
 
 
-def _told(plan: ImagePlan, spread: Spread, suite: suites.Suite) -> str:
+def _summary(plan: ImagePlan, spread: Spread, suite: suites.Suite) -> str:
     from beaufort.metrics import metrics
 
     title = metrics[plan.metric].title
-    sure = f"with a probability of {100 * plan.probability:g} %"
+    probability = f"with a probability of {100 * plan.probability:g} %"
     lines = [
         *(f"note: {printable(note)}" for note in spread.notes),
         f"{suite}, {title}, at most {_points(plan.max_drop)} worse; {printable(spread.source)}",
-        f"{_count(plan.to_fail, spread)}: a gate fails a model that is {_points(plan.drop)} worse, {sure}",
+        f"{_count(plan.to_fail, spread)}: a gate fails a model {_points(plan.drop)} worse, {probability}",
     ]
     if plan.max_drop:
-        same = "a gate passes a model that is as good as the old one"
-        lines.append(f"{_count(plan.to_pass, spread)}: {same}, {sure}")
+        same = "a gate passes a model as good as the reference"
+        lines.append(f"{_count(plan.to_pass, spread)}: {same}, {probability}")
     else:
         lines.append("no number of images lets an equally good model pass if no drop is allowed")
     return "\n".join(lines)
@@ -189,13 +176,13 @@ def _count(needed: int | None, spread: Spread) -> str:
 
 
 def _rounded(count: int) -> int:
-    """Up to two digits that are sure: a plan is not more exact than its assumptions."""
+    """Round up to two significant digits: a plan is not more exact than its assumptions."""
     step = int(10 ** max(0, len(str(count)) - 2))
     return -(-count // step) * step
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:g} point{'s' * (round(100 * share, 9) != 1)}"
+def _points(fraction: float) -> str:
+    return f"{100 * fraction:g} point{'s' * (round(100 * fraction, 9) != 1)}"
 
 
 def _as_dict(plan: ImagePlan, spread: Spread, suite: suites.Suite) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`beaufort report`: the numbers of a store, to read and to pass on."""
+"""`beaufort report`: report the results of a store."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from beaufort.cli._console import progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
-    Convention,
     Data,
     Format,
     GroupBy,
+    Intervals,
     Labels,
-    LabelSets,
     Models,
     OptionalOutput,
-    Resamples,
     Seed,
-    StoredSeed,
     Suite,
     Title,
     TrainingRuns,
-    column,
-    seed_models,
+    parse_intervals,
+    parse_keys,
+    parse_labels,
+    read_column,
+    training_run_models,
 )
 
 if TYPE_CHECKING:
@@ -38,43 +38,41 @@ if TYPE_CHECKING:
 
 def report(
     stores: Annotated[
-        list[str], typer.Argument(help="Folder or URL that keeps the answers; several stand side by side.")
+        list[str], typer.Argument(help="Directory or URL of a store; several are reported side by side.")
     ],
     *,
     output: OptionalOutput = None,
     format: Format = None,  # noqa: A002  the option's name
     suite: Suite = None,
-    baseline: Baseline = None,
+    seed: Seed = None,
     model: Models = None,
+    baseline: Baseline = None,
     data: Data = None,
-    pictures: Annotated[
-        str | None,
-        typer.Option(help="Other images to show: a directory, a dataset, or `scene` for a painted one."),
-    ] = None,
-    ask: Annotated[
-        list[str] | None, typer.Option(help="Model to run on the images of --pictures (repeatable).")
+    examples: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE,model=MODEL,…",
+            help="Other images to show: a directory, a dataset, or `scene` for a painted one; with "
+            "model=MODEL, its predictions.",
+        ),
     ] = None,
     labels: Labels = None,
-    convention: Convention = None,
-    label_sets: LabelSets = None,
     title: Title = None,
     table: Annotated[
-        str | None,
-        typer.Option(help="A table for a paper with a column a group of corruptions, or a corruption."),
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS,KEY=VALUE,…",
+            help="Write a table for a paper, with a column per `group` of corruptions or per `corruption`. "
+            "Keys: measure=error, accuracy or ce; intervals=no; published=yes for results of the suite's "
+            "paper.",
+        ),
     ] = None,
-    measure: Annotated[str, typer.Option(help="Of that table: error, accuracy or ce.")] = "error",
-    intervals: Annotated[bool, typer.Option(help="Whether that table has intervals.")] = True,
-    published: Annotated[
-        bool, typer.Option("--published", help="Results of the suite's paper below one's own in that table.")
-    ] = False,
     cluster_by: ClusterBy = None,
     group_by: GroupBy = None,
     training_runs: TrainingRuns = None,
-    stored_seed: StoredSeed = None,
-    seed: Seed = 0,
-    resamples: Resamples = 1000,
+    intervals: Intervals = None,
 ) -> None:
-    """Write what a store says about its models: one page, or a table.
+    """Report the results of a store as a page, a table or a file for other programs.
 
     `beaufort report results -o report.html --data imagenet/val`
 
@@ -82,8 +80,10 @@ def report(
 
     `beaufort report mine yours --table group -o table.tex`
 
-    The page is one file that needs no other and no network. `--labels`, `--convention` and `--label-sets`
-    rescore stored predictions, if the run kept their logits.
+    The page is one self-contained file. `--data` with the dataset of the run shows test images with their
+    stored predictions; `--examples` shows images that may be passed on. `--labels` rescores stored
+    predictions, if the run stored all logits. Keys of `--intervals`: resamples, seed (also of the examples).
+    Formats: html, md, latex, csv, json and card (a section for a model card).
     """
     from beaufort.report import (
         FORMATS,
@@ -97,73 +97,59 @@ def report(
     from beaufort.report.formats import check_output, find_format, write_text
     from beaufort.results import join_results, open_parts, pair_parts, score
 
-    about_tables = {
-        "--measure": measure != "error",
-        "--no-intervals": not intervals,
-        "--published": published,
-    }
-    if table is None and any(about_tables.values()):
-        name = next(name for name, given in about_tables.items() if given)
-        raise OptionError(f"{name} is about the table of --table, got it without; add --table group")
-    known = FORMATS if table is None else TABLE_FORMATS
-    if format is not None and format not in known:
+    layout = _table_options(table)
+    shown = parse_keys("--examples", examples, ["model"], unnamed="source", lists=["model"])
+    formats = TABLE_FORMATS if layout else FORMATS
+    if format is not None and format not in formats:
         raise OptionError(
-            f"--format must be one of {', '.join(known)}{' for a table' * bool(table)}, got {format!r}"
+            f"--format must be one of {', '.join(formats)}{' for a table' * bool(layout)}, got {format!r}"
         )
-    if output is None:
-        kind = format or ("html" if table is None else "md")
-    else:
-        kind = find_format(output, format, known)
-    _check(kind, data, pictures, ask)
+    default = format or ("md" if layout else "html")
+    kind = default if output is None else find_format(output, format, formats)
+    _check(kind, data, shown)
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    anew: dict[str, Any] = {"labels": labels, "convention": convention, "label_sets": label_sets}
-    opened = [open_parts(one, suite=suite, seed=stored_seed, **anew) for one in dict.fromkeys(stores)]
-    clusters = column(cluster_by)
-    made = []
+    bootstrap = parse_intervals(intervals, resamples=1000, seed=0)
+    scoring = parse_labels(labels)
+    opened = [open_parts(one, suite=suite, seed=seed, **scoring) for one in dict.fromkeys(stores)]
+    clusters = read_column(cluster_by)
+    several_scores = []
     for parts in pair_parts(opened):
         results = parts[0] if len(parts) == 1 else join_results(parts)
         wanted = _wanted(results, model)
-        made.append(
+        several_scores.append(
             score(
                 results,
                 baseline=baseline,
                 models=wanted,
                 clusters=clusters,
-                groups=column(group_by),
-                seeds=seed_models(training_runs),
-                calibration=table is None,
-                resamples=resamples,
-                seed=seed,
+                groups=read_column(group_by),
+                seeds=training_run_models(training_runs),
+                calibration=not layout,
+                **bootstrap,
             )
         )
-        for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
+        for name, missing in sorted(results.incomplete.items()) if wanted is None else ():
             typer.echo(
-                f"note: {printable(name)} is left out: it lacks {counted(lacks, 'condition')} of "
-                f"{printable(results.suite)}",
+                f"note: {printable(name)} is omitted: {counted(missing, 'condition')} of "
+                f"{printable(results.suite)} missing",
                 err=True,
             )
-    scores = made[0]
-    shown = scores.suite
-    several = len(made) > 1 or bool(shown.shifts or shown.sequences) or not shown.corruptions
-    if several and (data or pictures or table):
+    scores = several_scores[0]
+    own = scores.suite
+    several = len(several_scores) > 1 or bool(own.shifts or own.sequences) or not own.corruptions
+    if several and (data or shown or layout):
         raise OptionError(
-            "--data, --pictures and --table must be used with a suite of one data set and its corruptions, "
-            f"got {printable(scores.results.part_of or scores.suite)}"
+            "--data, --examples and --table require a suite of one dataset and its corruptions, got "
+            f"{printable(scores.results.part_of or own)}"
         )
     if title is not None and kind not in (("html", "md", "json") if several else ("html",)):
-        raise OptionError(f"--title must be given for a page, got it for the format {kind}, which has none")
-    options: dict[str, Any] = {
-        "columns": table,
-        "measure": measure,
-        "intervals": intervals,
-        "published": published,
-    }
+        raise OptionError(f"--title cannot be used with the format {kind}")
     if several:
-        text = to_text_of_several(made, kind, title=title, clusters=clusters)
-    elif table is not None:
-        text = to_table(scores, kind, **options)
+        text = to_text_of_several(several_scores, kind, title=title, clusters=clusters)
+    elif layout:
+        text = to_table(scores, kind, **layout)
     else:
         text = to_text(scores, kind) if target is None else ""
     if target is None:
@@ -171,45 +157,53 @@ def report(
         return
     if several:
         write_text(text, target, kind)
-    elif table is not None:
-        write_table(scores, target, format=kind, **options)
+    elif layout:
+        write_table(scores, target, format=kind, **layout)
     else:
-        examples = _examples(scores, data, pictures, ask or [], seed)
-        write_report(scores, target, format=kind, examples=examples, title=title)
-    count = len({model.model for one in made for model in one.models})
+        images = _examples(scores, data, shown, bootstrap["seed"])
+        write_report(scores, target, format=kind, examples=images, title=title)
+    count = len({model.model for one in several_scores for model in one.models})
     typer.echo(f"{printable(target)}: {counted(count, 'model')}, {byte_size(target.stat().st_size)}")
+
+
+def _table_options(texts: list[str] | None) -> dict[str, Any]:
+    """Return the arguments of `to_table`; none without `--table`."""
+    values = parse_keys("--table", texts, ["measure", "intervals", "published"], unnamed="columns")
+    if values and "columns" not in values:
+        raise OptionError("--table must name its columns, such as --table group,measure=ce")
+    for key in ("intervals", "published"):
+        if key in values:
+            if values[key] not in ("yes", "no"):
+                raise OptionError(f"{key} in --table must be yes or no, got {values[key]!r}")
+            values[key] = values[key] == "yes"
+    return values
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
     for name in names or []:
         if name in results.incomplete:
-            lacks = results.incomplete[name]
-            raise OptionError(
-                f"{name} lacks {counted(lacks, 'condition')} of {results.suite}; `beaufort run` makes them"
-            )
+            missing = counted(results.incomplete[name], "condition")
+            raise OptionError(f"{name} lacks {missing} of {results.suite}; `beaufort run` computes them")
     return list(dict.fromkeys(names)) if names else None
 
 
-def _check(kind: str, data: str | None, pictures: str | None, ask: list[str] | None) -> None:
-    if data and pictures:
-        raise OptionError("--data (test images) and --pictures (other images) must not both be given")
-    if ask and not pictures:
-        raise OptionError("--ask needs --pictures")
-    if kind != "html" and (data or pictures):
-        raise OptionError(
-            f"--data and --pictures must not be given for the format {kind}, which shows no pictures"
-        )
+def _check(kind: str, data: str | None, examples: dict[str, Any]) -> None:
+    if data and examples:
+        raise OptionError("--data and --examples cannot be used together")
+    if "model" in examples and "source" not in examples:
+        raise OptionError("--examples must name its images, such as --examples photos,model=net.onnx")
+    if kind != "html" and (data or examples):
+        raise OptionError(f"--data and --examples cannot be used with the format {kind}, which has no images")
 
 
-def _examples(
-    scores: Scores, data: str | None, pictures: str | None, ask: list[str], seed: int
-) -> Examples | None:
+def _examples(scores: Scores, data: str | None, examples: dict[str, Any], seed: int) -> Examples | None:
     from beaufort.report import examples_of_data, examples_of_images
 
-    if data is None and pictures is None:
+    if data is None and not examples:
         return None
-    with progress_bar("pictures") as progress:
+    with progress_bar("examples") as progress:
         if data is not None:
             return examples_of_data(scores, data, seed=seed, progress=progress)
-        assert pictures is not None
-        return examples_of_images(scores, pictures, ask=ask, progress=progress)
+        return examples_of_images(
+            scores, examples["source"], ask=examples.get("model", []), progress=progress
+        )

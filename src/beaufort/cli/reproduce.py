@@ -1,26 +1,34 @@
-"""`beaufort reproduce`: the tables of a paper, made again."""
+"""`beaufort reproduce`: reproduce the tables and figures of a study."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list, counted, printable
+from beaufort.cli._console import print_json, table
 from beaufort.cli._options import Device, Jobs, Json, Only, OptionalOutput, Seeds, SeveralData
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="imagenet-c-enhancements, icons-50, mined-digits or mnist-c.")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="imagenet-c-enhancements, icons-50, mined-digits, mnist-c, natural-shifts or architectures."
+        ),
+    ],
     *,
     only: Only = None,
     data: SeveralData = None,
     output: OptionalOutput = None,
-    device: Device = "auto",
+    device: Device = None,
     seeds: Seeds = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     stop_after: Annotated[
         float | None, typer.Option(min=0, help="Save and stop after N seconds; the same command resumes.")
     ] = None,
@@ -30,30 +38,43 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make the tables of a paper again: train, evaluate, and write tables, figures and a page.
+    """Reproduce a study: train, evaluate, and write tables, figures and a page.
 
     `beaufort reproduce mnist-c --device cuda --jobs 8`
 
-    What the output directory has is not made again: after an interruption, or with one more seed, only what
-    is missing is done. The output is results/STUDY by default (results/enhancements for
-    imagenet-c-enhancements), and `--jobs` processes share the tasks, also on one GPU.
+    `beaufort reproduce architectures --output architectures`
 
-    `--only` names parts. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. icons-50: style,
+    What the output directory contains is not computed again: after an interruption, or with one more seed,
+    only the missing parts are. The output is results/STUDY by default (results/enhancements for
+    imagenet-c-enhancements). `--jobs` processes share the tasks, also on one GPU.
+
+    natural-shifts and architectures are computed from the tables of the testbed and take only `--output` and
+    `--json`: the figures of the natural-shift paper with newer models; and mCE, relative mCE and the distance
+    from the line of accuracy of 35 networks.
+
+    `--only` selects parts. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. icons-50: style,
     subtype, subtype-released, traditional, traditional-released, shake, shake-subtype, shake-500, others,
     styles, page, or names of networks. mined-digits: train, images, mine. imagenet-c-enhancements: nlm,
     clahe, stability, ten-crop, small, aggregation, multiscale, transfer, shake, style, augmentation, page.
 
-    `--data NAME=FOLDER` says where a dataset is: mnist, icons-50, icons-open, imagenet, networks (a directory
-    of ONNX files) or cifar10. Each recipe is trained with 3 seeds by default, with 5 for
-    imagenet-c-enhancements and with one for mined-digits.
+    `--data NAME=DIRECTORY` locates a dataset: mnist, icons-50, icons-open, imagenet, networks (a directory of
+    ONNX files) or cifar10. Each recipe is trained with 3 seeds by default, with 5 for imagenet-c-enhancements
+    and with 1 for mined-digits.
     """
+    if study in ("natural-shifts", "architectures"):
+        options = {"--only": only, "--data": data, "--device": device, "--seeds": seeds, "--jobs": jobs}
+        options |= {"--stop-after": stop_after, "--rehearse": rehearse or None}
+        if unused := [name for name, value in options.items() if value is not None]:
+            raise OptionError(f"{unused[0]} cannot be used with the study {study}")
+        _natural_shifts(output, as_json) if study == "natural-shifts" else _architectures(output, as_json)
+        return
     from beaufort.studies import reproduce as run
 
     outcome = run(
         study,
         output,
         only=_parts(only),
-        data=_places(data or []),
+        data=_locations(data or []),
         device=device or "auto",
         seeds=seeds,
         jobs=jobs or 1,
@@ -64,23 +85,55 @@ def reproduce(
     if as_json:
         typer.echo(json.dumps({**vars(outcome), "finished": outcome.finished}))
         return
-    done = counted(outcome.done, "piece of work", "pieces of work")
-    there = f"{done} done, {outcome.there} there before"
-    typer.echo(there if outcome.finished else f"{there}, {outcome.left} left; the same command goes on")
+    done = f"{counted(outcome.done, 'task')} done, {outcome.there} done before"
+    typer.echo(done if outcome.finished else f"{done}, {outcome.left} left; the same command continues")
+
+
+def _natural_shifts(output: Path | None, as_json: bool) -> None:
+    from beaufort.testbed.natural_shift_study import write_study
+
+    if as_json:
+        raise OptionError("--json cannot be used with the study natural-shifts")
+    for path in write_study(output or Path("natural-shifts")):
+        typer.echo(printable(path))
+
+
+def _architectures(output: Path | None, as_json: bool) -> None:
+    from beaufort.testbed.architectures import study_architectures, write_architectures
+
+    study = study_architectures()
+    written = [] if output is None else list(write_architectures(study, output))
+    if as_json:
+        print_json(asdict(study))
+        return
+    rows = [("network", "family", "clean error", "mCE", "relative mCE", "noise CE", "off the line [95 %]")]
+    for one in study.networks:
+        numbers = [f"{x:.1f}" for x in (one.clean_error, one.mce, one.relative_mce, one.noise_ce)]
+        ends = f"[{one.residual_interval.low:+.1f}, {one.residual_interval.high:+.1f}]"
+        rows.append((one.name, one.family, *numbers, f"{one.residual:+.1f} {ends}"))
+    typer.echo(table(rows))
+    sign = "-" if study.offset < 0 else "+"
+    typer.echo(
+        f"\nline through {study.fitted} standard networks: mCE = {study.slope:.3f} × clean error "
+        f"{sign} {abs(study.offset):.1f}, r² {study.r2:.2f}; a network below it is more robust than its "
+        "accuracy predicts. Intervals are over the choice of these networks"
+    )
+    for path in written:
+        typer.echo(printable(path))
 
 
 def _parts(text: str | None) -> list[str]:
-    """The parts that are named; an empty text, as of an unset variable, must not mean hours of work."""
+    """Return the parts; an empty text, such as an unset variable, must not start hours of work."""
     if text is not None and not comma_list(text):
-        raise OptionError(f"only must name at least one part, got {text!r}; without --only, all are done")
+        raise OptionError(f"--only must name at least one part, got {text!r}")
     return comma_list(text or "")
 
 
-def _places(texts: list[str]) -> dict[str, str]:
+def _locations(texts: list[str]) -> dict[str, str]:
     found = {}
     for text in texts:
-        name, equals, place = text.partition("=")
-        if not (equals and name and place):
-            raise OptionError(f"data must be given as NAME=FOLDER, got {text!r}")
+        name, _, place = text.partition("=")
+        if not (name and place):
+            raise OptionError(f"--data must be NAME=DIRECTORY for `beaufort reproduce`, got {text!r}")
         found[name] = place
     return found

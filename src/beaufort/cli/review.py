@@ -1,4 +1,4 @@
-"""`beaufort review`: people look at images and say whether they show what they are meant to show."""
+"""`beaufort review`: let people judge images in a browser."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ import typer
 
 from beaufort._core.text import printable
 from beaufort.cli._console import table
-from beaufort.cli._options import Json, ModelOptions, OptionalOutput, Seed, Title, model_options
+from beaufort.cli._options import Json, ModelOptions, OptionalOutput, Seed, model_options
 
 if TYPE_CHECKING:
     from beaufort.metrics.stats import Estimate
 
 app = typer.Typer(
-    no_args_is_help=True, help="People say whether images show what they are meant to show, in a browser."
+    no_args_is_help=True, help="Let people judge in a browser whether images show what they should."
 )
 
-File = Annotated[Path, typer.Argument(help="The file of the review.")]
-Address = Annotated[str, typer.Option(help="URL under which reviewers reach the server.")]
-HERE = "http://127.0.0.1:8765"
+File = Annotated[Path, typer.Argument(help="File of the review.")]
+_ADDRESS_HELP = "URL under which reviewers reach the server."
+Address = Annotated[str, typer.Option(help=_ADDRESS_HELP)]
+_LOCAL = "http://127.0.0.1:8765"
 
 
 @app.command()
 def create(
-    file: Annotated[Path, typer.Argument(help="The file to create.")],
+    file: Annotated[Path, typer.Argument(help="File to create.")],
     images: Annotated[
         Path, typer.Argument(help="CSV with the columns file, category and, for controls and examples, role.")
     ],
     *,
-    title: Title = None,
     options: ModelOptions = None,
-    address: Address = HERE,
-    seed: Seed = 0,
+    address: Address = _LOCAL,
+    seed: Seed = None,
 ) -> None:
-    """Create a review from a list of images, and print the administrator's link, this once.
+    """Create a review from a list of images, and print the administrator's link, which is not stored.
 
     `beaufort review create chairs.review images/list.csv --set votes=3`
 
-    Options: votes of each image (3); check_every (5: one card in five is a hidden check); min_checks before a
-    reviewer can be dropped (4); min_right, the fraction of checks that must be right (0.75); seat_s, the
-    seconds for which a card that was shown is reserved (900).
+    Options: title; votes per image (3); check_every (5: one card in five is a hidden check); min_checks
+    before a reviewer can be dropped (4); min_right, the fraction of checks that must be correct (0.75);
+    seat_s, the seconds for which a card is reserved for a reviewer (900).
     """
     from beaufort.mining.review import create_review, parse_rules
 
-    token = create_review(
-        file, images, rules=parse_rules(model_options(options)), title=title or "Image review", seed=seed
-    )
+    rules = model_options(options)
+    title = str(rules.pop("title", "Image review"))
+    token = create_review(file, images, rules=parse_rules(rules), title=title, seed=seed or 0)
     typer.echo(f"admin  {_link(address, token)}")
 
 
@@ -58,15 +58,17 @@ def invite(
     file: File,
     names: Annotated[list[str], typer.Argument(help="Names of reviewers.")],
     *,
-    admin: Annotated[bool, typer.Option("--admin", help="They see the admin page and settle ties.")] = False,
-    renew: Annotated[bool, typer.Option("--renew", help="A new link for somebody invited before.")] = False,
-    address: Address = HERE,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="Let them see the admin page and settle ties.")
+    ] = False,
+    renew: Annotated[bool, typer.Option("--renew", help="Replace the link of a reviewer.")] = False,
+    address: Address = _LOCAL,
 ) -> None:
-    """Print a personal link for each reviewer; only its hash is kept, so it cannot be printed again.
+    """Print a personal link for each reviewer; only its hash is stored, so it cannot be printed again.
 
     `beaufort review invite chairs.review ann bob`
 
-    `beaufort review invite chairs.review ann --renew` gives Ann another link, and ends the one she had.
+    `beaufort review invite chairs.review ann --renew` replaces Ann's link; the old one stops working.
     """
     from beaufort.mining.review import invite_all, open_review
 
@@ -79,26 +81,24 @@ def invite(
 def serve(
     file: File,
     *,
-    host: Annotated[str, typer.Option(help="Address to listen on; the default is this machine alone.")] = (
+    host: Annotated[str, typer.Option(help="Address to listen on; by default only this machine.")] = (
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8765,
-    address: Annotated[
-        list[str] | None, typer.Option(help="URL under which reviewers reach the server.")
-    ] = None,
+    address: Annotated[list[str] | None, typer.Option(help=_ADDRESS_HELP)] = None,
 ) -> None:
-    """Serve a review until interrupted; nobody sees anything without a personal link.
+    """Serve a review until interrupted; every page requires a personal link.
 
     `beaufort review serve chairs.review`
 
-    Behind a proxy, `--address https://review.example.org` lets requests for this name in, and restricts the
+    Behind a proxy, `--address https://review.example.org` allows requests for this name, and restricts the
     cookie to HTTPS.
     """
     from beaufort.mining.review import serve as serve_review
 
     def started() -> None:
         typer.echo(
-            f"serving {printable(file)} on {host}:{port}; Ctrl-C ends it, and every saved vote stays",
+            f"serving {printable(file)} on {host}:{port}; press Ctrl-C to stop, votes are saved",
             err=True,
         )
 
@@ -112,13 +112,12 @@ def status(
     output: OptionalOutput = None,
     as_json: Json = False,
 ) -> None:
-    """Print how far a review is, how far people agree, and who was dropped; or write the decisions.
+    """Print the progress of a review and the agreement of reviewers, or write the decisions.
 
     `beaufort review status chairs.review`
 
-    `beaufort review status chairs.review --output decisions.csv` writes what became of each image: accepted,
-    rejected, tied or open; `--output -` prints it. Comments are on one line, separated by `|`, and are no
-    formulas for a spreadsheet.
+    `beaufort review status chairs.review --output decisions.csv` writes the decision on each image: accepted,
+    rejected, tied or open; `--output -` prints it. Comments are joined by `|` and escaped for spreadsheets.
     """
     from beaufort._core.files import write_output
     from beaufort.mining.review import decisions_csv, open_review, review_status
@@ -131,22 +130,22 @@ def status(
         else:
             write_output(output, text.encode())
         return
-    found = review_status(review)
+    now = review_status(review)
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        typer.echo(json.dumps(asdict(now), indent=2))
         return
-    typer.echo(", ".join(f"{found.count(name)} {name}" for name in ("accepted", "rejected", "tied", "open")))
-    for about, agreements in (("question", found.questions), ("category", found.categories)):
+    typer.echo(", ".join(f"{now.count(name)} {name}" for name in ("accepted", "rejected", "tied", "open")))
+    for about, agreements in (("question", now.questions), ("category", now.categories)):
         rows = [(about, "images", "Krippendorff's alpha", "Fleiss' kappa")]
-        rows += [(one.about, str(one.images), _shown(one.alpha), _shown(one.fleiss)) for one in agreements]
+        rows += [(one.about, str(one.images), _number(one.alpha), _number(one.fleiss)) for one in agreements]
         if agreements:
             typer.echo(table(rows))
-    if found.pairs:
+    if now.pairs:
         pairs = [("reviewers", "images", "Cohen's kappa")]
-        pairs += [(f"{one.first}, {one.second}", str(one.images), _shown(one.kappa)) for one in found.pairs]
+        pairs += [(f"{one.first}, {one.second}", str(one.images), _number(one.kappa)) for one in now.pairs]
         typer.echo(table(pairs))
-    people = [("reviewer", "votes", "skipped", "checks right", "")]
-    for one in found.reviewers:
+    people = [("reviewer", "votes", "skipped", "checks correct", "")]
+    for one in now.reviewers:
         checks, dropped = f"{one.checks_right} of {one.checks}", "dropped" if one.dropped else ""
         people.append((one.name, str(one.votes), str(one.skipped), checks, dropped))
     typer.echo(table(people))
@@ -156,5 +155,5 @@ def _link(address: str, token: str) -> str:
     return f"{address.rstrip('/')}/r/{token}"
 
 
-def _shown(estimate: Estimate | None) -> str:
+def _number(estimate: Estimate | None) -> str:
     return "undefined" if estimate is None else f"{estimate:.2f}"

@@ -1,4 +1,4 @@
-"""`beaufort run`: models × conditions."""
+"""`beaufort run`: evaluate models under the conditions of a suite."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from beaufort._core.text import comma_list, counted, duration, printable
 from beaufort.cli._evaluation import predictions_bar, show_run, tell_labels
 from beaufort.cli._options import (
     Classes,
-    Convention,
     Corruptions,
     Device,
     DryRun,
     Filter,
     Json,
     Labels,
-    LabelSets,
     Limit,
     ModelOptions,
     RequiredData,
@@ -31,6 +29,7 @@ from beaufort.cli._options import (
     Suite,
     data_by_name,
     model_options,
+    parse_labels,
     severities_for,
 )
 
@@ -56,30 +55,22 @@ def run(
         float | None,
         typer.Option(help="Stop when every headline metric is known to ± N percentage points (95 %)."),
     ] = None,
-    clean: Annotated[
-        str | None, typer.Option(help="Clean images that stored images, as cifar10-c:PATH, were made from.")
-    ] = None,
     labels: Labels = None,
-    convention: Convention = None,
-    label_sets: LabelSets = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     engine: Annotated[
         str,
         typer.Option(
             metavar="NAME:OPTION=VALUE,…",
-            help="Where the work is done: local, local:THREADS, processes:N, or "
+            help="Where to run: local, local:THREADS, processes:N, or "
             "ray:address=HOST:PORT,workers=N,cpus=N,gpus=N (extra ray).",
         ),
     ] = "local",
-    batch_size: Annotated[
-        str, typer.Option(help="Images per model call; auto chooses by image size.")
-    ] = "auto",
     config: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE|NAME=VALUE",
-            help="Further options, in a YAML or TOML file or as NAME=VALUE: first, prepare, "
-            "baseline, keep_logits, strict (repeatable).",
+            help="Further options, in a YAML or TOML file or as NAME=VALUE: batch_size, clean, first, "
+            "prepare, baseline, keep_logits, strict (repeatable).",
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -91,64 +82,55 @@ def run(
 
     `beaufort run --model net.onnx --data photos/ --corruption fog,snow --severity 3`
 
-    The suite `photos` is for images and classes of your own: all common corruptions, without a baseline.
+    Use the suite `photos` for images and classes of your own: all common corruptions, without a baseline.
 
-    Everything that a run needs (data, weights, textures, packages, disk space) is looked for first, and all
-    that is missing is listed at once.
+    Everything that a run needs (data, weights, textures, packages, disk space) is checked first, and all that
+    is missing is listed at once. Stored predictions are reused: after an interruption, or with one more
+    model, only the missing ones are computed. Images that cannot be read are listed at the end, with exit
+    code 1.
 
-    Stored predictions are not computed again: after a kill, or with one more model, only the missing ones
-    are. Images that cannot be read are listed at the end, with exit code 1.
+    Class directories are matched with the model's outputs by name: WNIDs or class names for ImageNet, names
+    of `--classes` for others. Ambiguous names are an error.
 
-    Class folders are matched with the model's outputs by name: WNIDs or class names for ImageNet's, names of
-    `--classes` for others. Ambiguous names are an error.
+    `--engine processes:8` uses eight processes, each of which loads the models. `--engine
+    ray:address=auto,gpus=1` uses the machines of a Ray cluster, one worker per GPU; models, data and the
+    store must have the same names on every machine, which is checked first. If workers or machines are lost,
+    others take over. An image that crashes every worker is listed at the end, with exit code 1.
 
-    `--engine processes:8` shares the work among eight processes, which load the models themselves.
+    With `--precision 1` the images come in a random order, and the run stops when the intervals of the
+    suite's headline metrics are narrower than ± 1 point, often after a small part of the images.
 
-    `--engine ray:address=auto,gpus=1` shares it among the machines of a Ray cluster, one worker per GPU.
-    Models, data and the store must be reachable under the same names from every machine, which is checked
-    first. Workers and machines may be lost; others do their work. An image that ends every worker is listed
-    at the end, with exit code 1.
-
-    With `--precision 1` the images come in a random order, and the run stops when the suite's headline
-    metrics have intervals narrower than ± 1 point: often after a small part of the images.
-
-    `--config first=500` takes the first 500 images, `--config prepare=none` keeps images as they are instead
-    of resizing them, `--config keep_logits=true` stores all logits, `--config strict=true` stops at the first
-    image that cannot be read.
+    `--config first=500` takes the first 500 images, `clean=PATH` the clean images from which stored ones
+    (such as cifar10-c:PATH) were made, `prepare=none` does not resize images, `keep_logits=true` stores all
+    logits, `strict=true` stops at the first image that cannot be read.
     """
     from beaufort.evaluation import LazyModel, parse_engine
     from beaufort.results import evaluate, plan_run
 
-    given = model_options(options, device=device, classes=classes, filter=filters)
-    given_data = data_by_name(data)
+    for_model = model_options(options, device=device, classes=classes, filter=filters)
+    datasets = data_by_name(data)
+    scoring = parse_labels(labels)
     arguments: dict[str, Any] = {
-        "models": [LazyModel(text, given) for text in model],
+        "models": [LazyModel(text, for_model) for text in model],
         "suite": _suite(suite, corruption, severity),
-        "data": given_data,
+        "data": datasets,
         "store": store,
         "limit": limit,
-        "labels": labels,
-        "seed": seed,
-        "options": _run_options(
-            config or [],
-            clean=clean,
-            precision=precision,
-            convention=convention,
-            label_sets=label_sets,
-            batch_size=_batch_size(batch_size),
-        ),
+        "labels": scoring.pop("labels"),
+        "seed": seed or 0,
+        "options": _run_options(config or [], precision=precision, **scoring),
     }
-    chosen = parse_engine(engine)
+    engine_options = parse_engine(engine)
     if dry_run:
         _show_plan(plan_run(**arguments), as_json)
         return
     with predictions_bar() as progress:
-        done = evaluate(**arguments, engine=chosen, progress=progress)
-    show_run(done, store, given_data, as_json=as_json)
+        result = evaluate(**arguments, engine=engine_options, progress=progress)
+    show_run(result, store, datasets, as_json=as_json)
 
 
 def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | suites.Suite:
-    """The suite that is named, or one of some corruptions."""
+    """Return the suite of `--suite`, or one of the corruptions of `--corruption`."""
     from beaufort.suites import suite_from_corruptions
 
     if (suite is None) == (corruption is None):
@@ -169,7 +151,7 @@ def _suite(suite: str | None, corruption: str | None, severity: str | None) -> s
 
 
 def _run_options(config: list[str], **options: Any) -> RunOptions:
-    """Options of files and of NAME=VALUE, later ones first; options of their own come before both."""
+    """Return the options of `--config`, of which later ones count, and of options of their own."""
     from dataclasses import fields
 
     from beaufort.evaluation import RunOptions
@@ -200,14 +182,6 @@ def _config(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise OptionError(f"--config {text} must be a YAML or TOML file of names and values, or NAME=VALUE")
     return found
-
-
-def _batch_size(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"--batch-size must be auto or a positive integer, got {text!r}")
-    return int(text)
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,92 +9,86 @@ import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import byte_size, counted, printable
-from beaufort._core.validation import validate_choice
-from beaufort.cli._console import table
-from beaufort.cli._options import Json, OptionalOutput, Output, Resamples
-from beaufort.cli._testbed_options import (
-    Axis,
-    BootstrapSeed,
-    Clean,
-    FitOn,
-    GridName,
-    Images,
-    KneeAt,
-    Level,
-    ScoresFile,
+from beaufort.cli._console import print_json, table
+from beaufort.cli._options import (
+    Grid,
+    Intervals,
+    Json,
+    Output,
+    Scores,
     Select,
     Shift,
-    images_of,
-    knee_of,
+    Trend,
+    parse_intervals,
+    parse_trend,
 )
 
 if TYPE_CHECKING:
-    from beaufort.testbed import Grid
+    from beaufort import testbed
 
 app = typer.Typer(
-    no_args_is_help=True, help="Effective and relative robustness in a grid of models and test sets."
+    no_args_is_help=True, help="Measure effective and relative robustness in a grid of models and test sets."
 )
 
+_SEED = 720257663
 
-@app.command("ls")
-def list_grids(grid: GridName = "", as_json: Json = False) -> None:
-    """List the grids that come with the package, or the contents of one.
 
-    `beaufort testbed ls --grid paper`
-    """
+def list_grids(name: str | None, as_json: bool) -> None:
+    """Print the grids that come with the package, or the contents of one."""
     from beaufort.testbed import GRIDS, load_grid
     from beaufort.testbed.json_values import grid_dict
 
-    if not grid:
+    if name is None:
         if as_json:
-            _print_json({"grids": [grid_dict(load_grid(name)) for name in GRIDS]})
+            print_json({"grids": [grid_dict(load_grid(known)) for known in GRIDS]})
         else:
-            typer.echo(table([("grid", "what it is"), *GRIDS.items()]))
+            typer.echo(table([("grid", "description"), *GRIDS.items()]))
         return
-    one = load_grid(grid)
-    found = grid_dict(one)
+    grid = load_grid(name)
+    facts = grid_dict(grid)
     if as_json:
-        names = {"model_names": one.models, "setting_names": one.settings, "aggregate_names": one.aggregates}
-        _print_json(found | {key: list(some) for key, some in names.items()})
+        names = {
+            "model_names": grid.models,
+            "setting_names": grid.settings,
+            "aggregate_names": grid.aggregates,
+        }
+        print_json(facts | {key: list(some) for key, some in names.items()})
         return
-    for key, value in found.items():
+    for key, value in facts.items():
         if isinstance(value, dict):
             value = ", ".join(f"{name}: {count}" for name, count in value.items())
         typer.echo(f"{key.replace('_', ' ')}: {printable(value)}")
-    rows = [(name, s.kind, s.group, str(s.images or ""), s.clean or "") for name, s in one.settings.items()]
+    rows = [(name, s.kind, s.group, str(s.images or ""), s.clean or "") for name, s in grid.settings.items()]
     typer.echo("\n" + table([("setting", "kind", "group", "images", "standard accuracy"), *rows]))
 
 
 @app.command()
 def fit(
-    grid: GridName = "paper",
-    y: Shift = None,
-    x: Clean = None,
-    fit_on: FitOn = None,
-    axis: Axis = "logit",
-    knee: KneeAt = "auto",
-    resamples: Resamples = 1000,
-    seed: BootstrapSeed = 720257663,
+    shift: Shift = None,
+    *,
+    grid: Grid = "paper",
+    trend: Trend = None,
+    intervals: Intervals = None,
     as_json: Json = False,
 ) -> None:
     """Fit the trend: the accuracy under a shift that a standard accuracy predicts.
 
-    `beaufort testbed fit --y imagenetv2`
+    `beaufort testbed fit imagenetv2`
 
-    Least squares on logit axes, with bootstrap intervals (95 %) over the models that were fitted on. Without
-    --y, the natural shifts of the grid.
+    Without SHIFT, all natural shifts of the grid. The fit uses least squares on logit axes; the intervals
+    (95 %) are bootstrap intervals over the models that it uses. Keys of `--intervals`: resamples, seed.
     """
-    from beaufort.testbed import load_grid
     from beaufort.testbed.json_values import fits_dict
 
-    loaded = load_grid(grid, fit_on=fit_on)
-    found = fits_dict(loaded, y, x=x, scale=axis, knee=knee_of(knee), resamples=resamples, seed=seed)
-    _warn(loaded)
+    fit_on, arguments = parse_trend(trend, knee=True)
+    loaded = _load_grid(grid, fit_on=fit_on)
+    arguments |= parse_intervals(intervals, resamples=1000, seed=_SEED)
+    result = fits_dict(loaded, shift, **arguments)
     if as_json:
-        _print_json(found["fits"][0] if y else found)
+        print_json(result["fits"][0] if shift else result)
         return
     rows = []
-    for one in found["fits"]:
+    for one in result["fits"]:
         lines = [("", one)]
         if one["knee"] is not None:
             lines = [("up to ", one["left"]), ("above ", one["right"])]
@@ -105,258 +97,223 @@ def fit(
             numbers = (_number(line[name], line[f"{name}_interval"]) for name in ("slope", "intercept"))
             rows.append((f"{one['x']} → {one['y']}{where}", *numbers, f"{line['r2']:.3f}", str(line["n"])))
     typer.echo(table([("fit", "slope", "intercept", "r²", "n"), *rows]))
-    typer.echo(f"\n{axis} axes; fitted on {loaded.fit_rule}; 95 % bootstrap intervals")
-    for one in found["fits"]:
+    typer.echo(f"\n{arguments['scale']} axes; fitted on {loaded.fit_rule}; 95 % bootstrap intervals")
+    for one in result["fits"]:
         for note in one["notes"]:
-            typer.echo(printable(note if y else f"{one['y']}: {note}"))
-    for why in found["not_fitted"].values():
-        typer.echo(f"not fitted: {printable(why)}")
+            typer.echo(printable(note if shift else f"{one['y']}: {note}"))
+    for reason in result["not_fitted"].values():
+        typer.echo(f"not fitted: {printable(reason)}")
 
 
 @app.command()
-def rho(
-    grid: GridName = "paper",
-    y: Shift = None,
-    x: Clean = None,
+def robustness(
+    shift: Shift = None,
+    *,
+    grid: Grid = "paper",
     select: Select = None,
-    fit_on: FitOn = None,
-    n: Images = None,
-    axis: Axis = "logit",
-    knee: KneeAt = "auto",
-    level: Level = 0.95,
-    resamples: Resamples = 1000,
-    seed: BootstrapSeed = 720257663,
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            help="Report relative robustness over these pairs: grid (the grid's own), or a CSV file with the "
+            "columns model and base_model."
+        ),
+    ] = None,
+    n: Annotated[
+        list[str] | None,
+        typer.Option("--n", help="Number of images of a setting as SETTING=IMAGES (repeatable)."),
+    ] = None,
+    trend: Trend = None,
+    intervals: Intervals = None,
     as_json: Json = False,
 ) -> None:
-    """Print effective robustness: points above the trend, for chosen models and in the mean.
+    """Print effective robustness (points above the trend), or relative robustness with --pairs.
 
-    `beaufort testbed rho --y vid-robust-pm10 --select resnet50-lp`
+    `beaufort testbed robustness vid-robust-pm10 --select resnet50-lp`
 
-    The shift is ImageNetV2 by default. An interval covers the images of both test sets and which models the
-    trend was fitted on. It does not cover a new training run of the model, nor how the models fitted on
-    scatter around the trend.
+    `beaufort testbed robustness vid-robust-pm10 --select resnet50-lp --pairs grid` prints the accuracy under
+    the shift minus that of the model from which each was made.
+
+    SHIFT is ImageNetV2 by default. An interval of effective robustness covers the images of both test sets
+    and the choice of models that the trend is fitted on. It covers neither a new training run of the model
+    nor the scatter of models around the trend. Keys of `--intervals`: level, and resamples and seed without
+    `--pairs`.
     """
-    from beaufort.testbed import effective_robustness, load_grid
+    if pairs is not None:
+        if trend is not None:
+            raise OptionError("--trend and --pairs cannot be used together: relative robustness has no trend")
+        _print_relative(shift, _load_grid(grid, images=_image_counts(n)), select, pairs, intervals, as_json)
+        return
+    from beaufort.testbed import effective_robustness
     from beaufort.testbed.json_values import rho_dict
 
-    loaded = load_grid(grid, fit_on=fit_on, images=images_of(n))
-    found = rho_dict(
-        loaded,
-        effective_robustness(
-            loaded,
-            y or loaded.default_shift(),
-            x=x,
-            select=select or (),
-            scale=axis,
-            knee=knee_of(knee),
-            level=level,
-            resamples=resamples,
-            seed=seed,
-        ),
-    )
-    _warn(loaded)
+    fit_on, arguments = parse_trend(trend, knee=True)
+    loaded = _load_grid(grid, fit_on=fit_on, images=_image_counts(n))
+    arguments |= parse_intervals(intervals, level=0.95, resamples=1000, seed=_SEED)
+    chosen = effective_robustness(loaded, shift or loaded.default_shift(), select=select or (), **arguments)
+    result = rho_dict(loaded, chosen)
     if as_json:
-        _print_json(found)
+        print_json(result)
         return
     rows = []
-    for one in sorted(found["models"], key=lambda one: -(one["rho"] if one["rho"] is not None else -1e9)):
+    for one in sorted(result["models"], key=lambda one: -(one["rho"] if one["rho"] is not None else -1e9)):
         beyond = "extrapolated" if one["extrapolated"] else ""
         accuracies = f"{one['x']:.2f}", f"{one['y']:.2f}"
         rows.append((_points(one), *accuracies, beyond, one["type"], printable(one["model"])))
     typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
-    typer.echo(f"\nmean of {found['n']}: {_points(found)}; {printable(found['x'])} → {printable(found['y'])}")
-    lines = "trend" if found["knee"] is None else f"trend with a knee at {found['knee']:.2f} %,"
-    typer.echo(f"{lines} fitted on {loaded.fit_rule}; {found['fitted']} are in the fit")
-    for note in found["notes"]:
+    mean = f"mean of {counted(result['n'], 'model')}: {_points(result)}"
+    typer.echo(f"\n{mean}; {printable(result['x'])} → {printable(result['y'])}")
+    knee = "" if result["knee"] is None else f" with a knee at {result['knee']:.2f} %,"
+    typer.echo(f"trend{knee} fitted on {loaded.fit_rule}; {result['fitted']} of these models are in the fit")
+    for note in result["notes"]:
         typer.echo(printable(note))
-    if all(one["low"] is None for one in found["models"]):
-        typer.echo("no intervals: the number of images is not known; pass it with --n")
+    if all(one["low"] is None for one in result["models"]):
+        typer.echo("no intervals: the number of images is unknown; pass it with --n")
     else:
-        typer.echo(f"{100 * level:g} % intervals, which cover {found['interval_covers']}")
-    _print_missing(found["missing"], "one of the two accuracies")
+        typer.echo(f"{100 * arguments['level']:g} % intervals, which cover {result['interval_covers']}")
+    _print_missing(result["missing"], "one of the two accuracies")
 
 
-@app.command()
-def tau(
-    grid: GridName = "paper",
-    y: Shift = None,
-    select: Select = None,
-    pairs: Annotated[
-        Path | None, typer.Option(help="CSV file with model, base_model; the grid's own pairs by default.")
-    ] = None,
-    n: Images = None,
-    level: Level = 0.95,
-    as_json: Json = False,
+def _print_relative(
+    shift: str | None,
+    grid: testbed.Grid,
+    select: list[str] | None,
+    pairs: str,
+    intervals: list[str] | None,
+    as_json: bool,
 ) -> None:
-    """Print relative robustness: accuracy under a shift against the model that was changed.
-
-    `beaufort testbed tau --y vid-robust-pm10 --select resnet50-lp`
-
-    The shift is ImageNetV2 by default.
-    """
-    from beaufort.testbed import load_grid, relative_robustness
+    from beaufort.testbed import relative_robustness
     from beaufort.testbed.json_values import tau_dict
     from beaufort.testbed.load import read_pairs
 
-    loaded = load_grid(grid, images=images_of(n))
-    own = None if pairs is None else read_pairs(pairs)
-    shift = y or loaded.default_shift()
-    found = tau_dict(loaded, relative_robustness(loaded, shift, select=select or (), pairs=own, level=level))
-    _warn(loaded)
+    level = parse_intervals(intervals, level=0.95)["level"]
+    own = None if pairs == "grid" else read_pairs(Path(pairs))
+    shift = shift or grid.default_shift()
+    result = tau_dict(grid, relative_robustness(grid, shift, select=select or (), pairs=own, level=level))
     if as_json:
-        _print_json(found)
+        print_json(result)
         return
     rows = [
         (_points(one, "tau"), printable(one["model"]), printable(one["base"]))
-        for one in sorted(found["models"], key=lambda one: -one["tau"])
+        for one in sorted(result["models"], key=lambda one: -one["tau"])
     ]
-    typer.echo(table([("tau [interval]", "model", "made from"), *rows]))
-    about = f"{_points(found, 'tau')} on {printable(found['y'])}"
-    known = any(one["low"] is not None for one in found["models"])
+    typer.echo(table([("tau [interval]", "model", "base model"), *rows]))
+    known = any(one["low"] is not None for one in result["models"])
     ends = f"{100 * level:g} % intervals" if known else "no intervals: pass the number of images with --n"
-    typer.echo(f"\nmean of {found['n']}: {about}, {ends}")
-    _print_missing(found["missing"], "a base model, or an accuracy")
+    mean = f"mean of {counted(result['n'], 'model')}: {_points(result, 'tau')}"
+    typer.echo(f"\n{mean} on {printable(result['y'])}, {ends}")
+    _print_missing(result["missing"], "a base model, or an accuracy")
 
 
 @app.command()
 def correlate(
-    grid: GridName = "paper",
     synthetic: Annotated[
-        str | None, typer.Option(help="A setting, avg_corruptions or avg_pgd; all by default.")
+        str | None,
+        typer.Argument(
+            metavar="[SYNTHETIC]", help="A setting, avg_corruptions, avg_pgd or all; all by default."
+        ),
     ] = None,
-    natural: Annotated[str | None, typer.Option(help="A natural shift; all by default.")] = None,
-    x: Clean = None,
+    natural: Annotated[
+        str | None,
+        typer.Argument(metavar="[NATURAL]", help="A natural shift or all; all by default."),
+    ] = None,
+    *,
+    grid: Grid = "paper",
     select: Select = None,
-    fit_on: FitOn = None,
-    axis: Axis = "logit",
+    trend: Trend = None,
     as_json: Json = False,
 ) -> None:
     """Correlate effective robustness to synthetic shifts with that to natural ones.
 
-    Over the models that are not standard; each trend is fitted on all standard models that have its two
-    accuracies.
+    `beaufort testbed correlate avg_pgd imagenetv2 --select v1`
 
-    `beaufort testbed correlate --synthetic avg_pgd --natural imagenetv2 --select v1`
+    `beaufort testbed correlate all objectnet`
+
+    The correlation is over the models that are not standard; each trend is fitted on all standard models that
+    have its two accuracies.
     """
-    from beaufort.testbed import correlation_table, load_grid
+    from beaufort.testbed import correlation_table
     from beaufort.testbed.correlation import natural_shifts, synthetic_shifts
     from beaufort.testbed.json_values import correlation_dict
 
-    loaded = load_grid(grid, fit_on=fit_on)
-    found = correlation_table(
+    synthetic, natural = (None if name == "all" else name for name in (synthetic, natural))
+    fit_on, arguments = parse_trend(trend)
+    loaded = _load_grid(grid, fit_on=fit_on)
+    correlations = correlation_table(
         loaded,
         synthetic=[synthetic] if synthetic else None,
         natural=[natural] if natural else None,
-        x=x,
         select=select or (),
-        scale=axis,
+        **arguments,
     )
-    _warn(loaded)
     if as_json:
-        values = [correlation_dict(loaded, one, points=len(found) == 1) for one in found]
-        _print_json(values[0] if len(values) == 1 else {"grid": loaded.name, "correlations": values})
+        values = [correlation_dict(loaded, one, points=len(correlations) == 1) for one in correlations]
+        print_json(values[0] if len(values) == 1 else {"grid": loaded.name, "correlations": values})
         return
-    columns = list(dict.fromkeys(one.natural for one in found))
+    columns = list(dict.fromkeys(one.natural for one in correlations))
     rows: dict[str, dict[str, str]] = {}
-    for one in found:
+    for one in correlations:
         rows.setdefault(one.synthetic, {})[one.natural] = f"{one.pearson:+z.2f} ({one.n})"
     lines = [(name, *(cells.get(column, "–") for column in columns)) for name, cells in rows.items()]
     typer.echo(table([("Pearson (n)", *columns), *lines]))
-    asked = [*(() if synthetic else synthetic_shifts(loaded)), *(() if natural else natural_shifts(loaded))]
-    if missing := [name for name in asked if name not in rows and name not in columns]:
-        why = "too few models have them, or those do not differ"
-        typer.echo(f"\nleft out, because {why}: {printable(', '.join(missing))}")
+    names = [*(() if synthetic else synthetic_shifts(loaded)), *(() if natural else natural_shifts(loaded))]
+    if missing := [name for name in names if name not in rows and name not in columns]:
+        typer.echo(
+            f"\nomitted, because too few models have an accuracy or all have the same: "
+            f"{printable(', '.join(missing))}"
+        )
 
 
 @app.command()
 def plot(
-    grid: GridName = "paper",
-    y: Shift = None,
-    x: Clean = None,
+    shift: Shift = None,
+    *,
+    grid: Grid = "paper",
+    trend: Trend = None,
+    scores: Scores = None,
+    name: Annotated[str, typer.Option(help="Name of the model of --scores.")] = "your model",
     output: Output = Path("testbed.html"),
-    scores: Annotated[Path | None, typer.Option(help=ScoresFile)] = None,
-    name: Annotated[str, typer.Option(help="Name of your own model in --scores.")] = "your model",
-    fit_on: FitOn = None,
-    axis: Axis = "logit",
 ) -> None:
-    """Draw a grid: an interactive page (.html), or a figure for a paper (.svg, .png).
+    """Draw a grid as an interactive page (.html) or as a figure for a paper (.svg, .png).
 
     `beaufort testbed plot -o testbed.html`
 
-    `beaufort testbed plot --y objectnet -o objectnet.svg`
+    `beaufort testbed plot objectnet -o objectnet.svg`
     """
     from beaufort.testbed import load_grid, read_scores
     from beaufort.testbed.figures import write_figure
     from beaufort.testbed.testbed_page import write_page
 
+    fit_on, arguments = parse_trend(trend)
     loaded = load_grid(grid, fit_on=fit_on)
-    own = None if scores is None else read_scores(scores)
+    arguments |= {"own": None if scores is None else read_scores(scores), "own_name": name}
     kind = output.suffix.lower()
     if kind in {".html", ".htm"}:
-        write_page(loaded, output, y=y, x=x, scale=axis, own=own, own_name=name)
+        write_page(loaded, output, y=shift, **arguments)
     elif kind in {".svg", ".png"}:
-        shift = y or loaded.default_shift()
-        write_figure(loaded, output, y=shift, x=x, scale=axis, own=own, own_name=name)
+        write_figure(loaded, output, y=shift or loaded.default_shift(), **arguments)
     else:
         raise OptionError(f"output must end in .html, .svg or .png, got {output}")
-    many = counted(len(loaded.models), "model")
-    typer.echo(f"{printable(output)}: {many}, {byte_size(output.stat().st_size)}")
+    models = counted(len(loaded.models), "model")
+    typer.echo(f"{printable(output)}: {models}, {byte_size(output.stat().st_size)}")
 
 
-@app.command()
-def study(
-    name: Annotated[
-        str, typer.Argument(metavar="[natural-shifts|architectures]", help="Study to rebuild.")
-    ] = "natural-shifts",
-    output: OptionalOutput = None,
-    as_json: Json = False,
-) -> None:
-    """Rebuild a study from the figures of the package.
+def _load_grid(name: str, **options: Any) -> testbed.Grid:
+    from beaufort.testbed import load_grid
 
-    `beaufort testbed study --output natural-shifts` writes the paper's five figures, and what changed since,
-    with timm's models.
-
-    `beaufort testbed study architectures` prints mCE, relative mCE and the distance from the line of accuracy
-    of 35 networks; with --output it writes the table and a figure, too.
-    """
-    from beaufort.testbed.architectures import study_architectures, write_architectures
-    from beaufort.testbed.natural_shift_study import write_study
-
-    if validate_choice("study", name, ("natural-shifts", "architectures")) == "natural-shifts":
-        if as_json:
-            raise OptionError("--json requires the study architectures")
-        for path in write_study(output or Path("natural-shifts")):
-            typer.echo(printable(path))
-        return
-    found = study_architectures()
-    written = [] if output is None else list(write_architectures(found, output))
-    if as_json:
-        _print_json(asdict(found))
-        return
-    header = ("network", "family", "clean error", "mCE", "relative mCE", "noise CE", "off the line [95 %]")
-    rows = []
-    for one in found.networks:
-        numbers = (f"{x:.1f}" for x in (one.clean_error, one.mce, one.relative_mce, one.noise_ce))
-        ends = f"[{one.residual_interval.low:+.1f}, {one.residual_interval.high:+.1f}]"
-        rows.append((one.name, one.family, *numbers, f"{one.residual:+.1f} {ends}"))
-    typer.echo(table([header, *rows]))
-    sign = "-" if found.offset < 0 else "+"
-    typer.echo(
-        f"\nline through {found.fitted} standard networks: mCE = {found.slope:.3f} × clean error "
-        f"{sign} {abs(found.offset):.1f}, r² {found.r2:.2f}; below it is more robust than accuracy explains. "
-        "Intervals are over the choice of these networks"
-    )
-    for path in written:
-        typer.echo(printable(path))
-
-
-def _print_json(values: Any) -> None:
-    typer.echo(json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False))
-
-
-def _warn(grid: Grid) -> None:
+    grid = load_grid(name, **options)
     if caveat := grid.facts.get("caveat"):
         typer.echo(f"warning: the grid {printable(grid.name)}: {printable(caveat)}", err=True)
+    return grid
+
+
+def _image_counts(texts: list[str] | None) -> dict[str, int]:
+    counts = {}
+    for text in texts or []:
+        setting, _, count = text.rpartition("=")
+        if not setting or not count.isdigit() or int(count) < 1:
+            raise OptionError(f"--n must be SETTING=IMAGES with a positive integer, got {text!r}")
+        counts[setting] = int(count)
+    return counts
 
 
 def _points(one: dict[str, Any], key: str = "rho") -> str:
@@ -373,5 +330,5 @@ def _number(value: float, ends: dict[str, float]) -> str:
 
 def _print_missing(names: list[str], what: str) -> None:
     if names:
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        typer.echo(f"{len(names)} chosen lack {what}: {printable(shown)}")
+        first = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        typer.echo(f"{counted(len(names), 'selected model')} without {what}: {printable(first)}")

@@ -1,4 +1,4 @@
-"""`beaufort validate`: suites of your own."""
+"""`beaufort validate`: validate suites of your own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from beaufort._core.text import printable
+from beaufort._core.text import counted, printable
 from beaufort.cli._options import Json
 
-_SHOWN = 20
-"""Mistakes of a file that are told; `--json` lists all."""
+_MOST_LINES = 20
+"""Mistakes of a file that are printed; `--json` lists all."""
 
 
 def validate(
@@ -20,11 +20,11 @@ def validate(
     *,
     as_json: Json = False,
 ) -> None:
-    """Check suites of your own, and tell every mistake with its line.
+    """Validate suites of your own, and report every mistake with its line.
 
     `beaufort validate my.yaml`
 
-    Exit codes: 0 every file is a suite; 1 some have mistakes; 2 a file is not there or cannot be read.
+    Exit codes: 0 every file is a valid suite; 1 some have mistakes; 2 a file cannot be read.
     """
     reports = []
     for file in files:
@@ -52,8 +52,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     from beaufort.suites import Mistake
 
     if report["ok"]:
-        count = report["conditions"]
-        return [f"ok: {report['name']} {report['version']}, {count} condition{'s' * (count != 1)}"]
-    told = [printable(Mistake(**one).located(report["file"])) for one in report["mistakes"]]
-    more = len(told) - _SHOWN
-    return [*told[:_SHOWN], *([f"and {more} more; --json lists all"] if more > 0 else [])]
+        return [f"ok: {report['name']} {report['version']}, {counted(report['conditions'], 'condition')}"]
+    lines = [printable(Mistake(**one).located(report["file"])) for one in report["mistakes"]]
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], *([f"and {more} more; --json lists all"] if more > 0 else [])]

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from beaufort._core.errors import AssetError, OptionError
 from beaufort._core.files import remove_leftovers, write_bytes
 from beaufort._core.pages import render
-from beaufort._core.text import counted
+from beaufort._core.text import comma_list, counted
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions, is_chain
 from beaufort.data import Step
 from beaufort.data.images import FORMATS, encode, flatten, read_image
@@ -89,16 +89,16 @@ def make_gallery(
         output: a folder; created if missing.
         image: the image to corrupt; its center is cropped as for ImageNet-C. Without, a painted
             landscape. The subsets of MNIST-C take it as a digit of 28×28, and paint one without.
-        subset: `all`, `common`, `weather`, `mnist-c` and so on, or the name of one corruption.
+        subset: `all`, `common`, `weather`, `mnist-c` and so on, or names of corruptions, separated by commas.
         seed: any integer.
         progress: called after each corruption.
     """
-    if is_chain(subset):
+    if chains := [name for name in comma_list(subset) if is_chain(name)]:
         raise OptionError(
-            f"a gallery shows single corruptions at every severity, not the chain {subset!r}; `beaufort "
+            f"a gallery shows single corruptions at every severity, not the chain {chains[0]!r}; `beaufort "
             "corrupt` makes its images"
         )
-    names = corruption_names([subset])
+    names = corruption_names(comma_list(subset))
     digits = any(corruptions[name].relative_to == "mnist" for name in names)
     scale = "mnist" if digits else "imagenet"
     clean = _clean(image, digits)
