@@ -13,50 +13,84 @@ COMMANDS: dict[str, str] = {
     "data ls": "ls files",
     "ls fronts": "ls filters",
     "review decisions": "review status",
-    "testbed architectures": "testbed study architectures",
+    "store gc": "store verify --repair",
+    "store ls": "query --store",
+    "testbed architectures": "reproduce architectures",
+    "testbed rho": "testbed robustness",
+    "testbed study": "reproduce natural-shifts",
+    "testbed tau": "testbed robustness --pairs grid",
 }
 """Commands that moved, by the first words of the command line: {"query": "store query"}."""
 
 OPTIONS: dict[str, str] = {
+    "--convention": "--labels convention=",
     "--front": "--filter",
-    "--truths": "--label-sets",
+    "--truths": "--labels sets=",
     "check --images": "--data",
     "check --threads": "--set threads=",
-    "compare --seed": "--stored-seed",
     "compare --seeds": "--training-runs",
-    "gate --seed": "--stored-seed",
-    "make --limit": "--first",
+    "data pull --to": "--output",
+    "frames --sets": "VALUE",
+    "gallery --subset": "--corruption",
+    "gate --min-clean": "--require clean=",
+    "gate --min-worst": "--require worst=",
+    "leave-out --column": "VALUE",
+    "leave-out --recipe": "VALUE",
+    "ls --subset": "VALUE",
     "mine ask --token": "--set token=",
     "mine generate --size": "--set size=",
     "mine generate --surfaces": "--set surfaces=",
     "mine select --rule": "--failures",
-    "place --scale": "--axis",
-    "place --seed": "--bootstrap-seed",
-    "power --clean": "--clean-accuracy",
-    "power --seed": "--stored-seed",
-    "report --draw": "--seed",
-    "report --seed": "--stored-seed",
+    "place --fit-on": "--trend fit=",
+    "place --level": "--intervals level=",
+    "place --scale": "--trend axis=",
+    "place --seed": "--intervals seed=",
+    "place --x": "--trend x=",
+    "power --accuracy": "--assume accuracy=",
+    "power --alike": "--assume alike=",
+    "power --clean": "--assume clean=",
+    "power --differ": "--assume differ=",
+    "report --ask": "--examples model=",
+    "report --draw": "--intervals seed=",
+    "report --intervals": "",
+    "report --measure": "--table measure=",
+    "report --no-intervals": "--table intervals=no",
+    "report --pictures": "--examples",
+    "report --published": "--table published=yes",
+    "report --resamples": "--intervals resamples=",
     "report --seeds": "--training-runs",
     "review create --check-every": "--set check_every=",
     "review create --min-checks": "--set min_checks=",
     "review create --min-right": "--set min_right=",
+    "review create --title": "--set title=",
     "review create --votes": "--set votes=",
+    "run --batch-size": "--config batch_size=",
+    "run --clean": "--config clean=",
     "run --first": "--config first=",
     "run --jobs": "--engine local:",
     "run --keep-logits": "--config keep_logits=true",
     "run --prepare": "--config prepare=",
     "run --processes": "--engine processes:",
     "run --strict": "--config strict=true",
-    "testbed --scale": "--axis",
-    "testbed --seed": "--bootstrap-seed",
+    "store gc --yes": "--delete",
+    "testbed --fit-on": "--trend fit=",
+    "testbed --knee": "--trend knee=",
+    "testbed --level": "--intervals level=",
+    "testbed --natural": "VALUE",
+    "testbed --resamples": "--intervals resamples=",
+    "testbed --scale": "--trend axis=",
+    "testbed --seed": "--intervals seed=",
+    "testbed --synthetic": "VALUE",
+    "testbed --x": "--trend x=",
+    "testbed --y": "VALUE",
     "testbed rho --model": "--select",
     "testbed tau --model": "--select",
-    "train --limit": "--first",
 }
 """Options with a new name, in every command: {"--front": "--filter"}.
 
 A key may name the command, as "run --front"; such keys go before the others. An empty value drops a flag.
-"--set size=" and "--engine local:" stand for an option whose value starts like this.
+"--set size=" and "--engine local:" stand for an option whose value starts like this; VALUE makes the value an
+argument.
 """
 
 CODE: dict[str, str] = {
@@ -137,6 +171,8 @@ def command(line: str) -> str:
         if word not in options:
             made.append(prefix + word)
             prefix = ""
+            continue
+        if options[word] == "VALUE":
             continue
         option, _, value = options[word].partition(" ")
         prefix = value if value.endswith(("=", ":")) else ""

@@ -444,10 +444,15 @@ GROUPS = [
         "mining",
         (
             python("inputs", MINING_INPUTS, ignore="*"),
-            command("plan", "mine plan plan.csv --categories categories.txt --each 2 --sample 12 --seed 3"),
+            command(
+                "plan",
+                "mine plan plan.csv --categories categories.txt --each 2 --sample 12 --seed 3",
+                "mine plan categories.txt plan.csv --each 2 --sample 12 --seed 3",
+            ),
             command(
                 "plan own",
                 "mine plan own.csv --categories categories.txt --nuisances texture=words.txt --template texture='A {category} of {nuisance}'",
+                "mine plan categories.txt own.csv --nuisances texture=words.txt --template texture='A {category} of {nuisance}'",
             ),
             command("generate", "mine generate plan.csv images --generator composite:cutouts --size 32"),
             command(
@@ -477,16 +482,19 @@ GROUPS = [
             command(
                 "export",
                 "mine export set --images images --selection selection/selection.csv --title Set --license CC0",
+                "mine export images selection/selection.csv set --set title=Set --set license=CC0",
                 ignore="*.md",
             ),
             command(
                 "export folders",
                 "mine export set2 --images images --selection selection/selection.csv --layout image-folder",
+                "mine export images selection/selection.csv set2 --layout image-folder",
                 ignore="*.md",
             ),
             command(
                 "evaluate",
                 f"mine evaluate set --models {WORLD}:bold,{WORLD}:faint --output evaluation --store answers",
+                f"mine evaluate set --model {WORLD}:bold --model {WORLD}:faint --output evaluation --store answers",
                 ignore="answers/*",
             ),
             command(
@@ -510,11 +518,13 @@ Path("list.csv").write_text("\\n".join([f"{head},file", *(f"{row},photos/ant/{i 
             command(
                 "export without decisions",
                 "mine export set3 --images images --selection selection2/selection.csv --review world.review --decided-only --reviewed-by nobody --labels labels.json",
+                "mine export images selection2/selection.csv set3 --review world.review --set decided_only=yes --set reviewed_by=nobody --labels labels.json",
                 ignore="*.md",
             ),
             command(
                 "evaluate options",
                 "mine evaluate set --models python:world:faint --labels labels.json --convention restricted -o evaluation2 --store answers",
+                "mine evaluate set --model python:world:faint --labels labels.json,convention=restricted -o evaluation2 --store answers",
                 ignore="answers/*",
             ),
             python("mining", MINING_API),
@@ -527,6 +537,7 @@ Path("list.csv").write_text("\\n".join([f"{head},file", *(f"{row},photos/ant/{i 
             command(
                 "evaluate choices",
                 f"mine evaluate set --models {WORLD}:bold --choices asked.jsonl --output chosen --store answers",
+                f"mine evaluate set --model {WORLD}:bold --choices asked.jsonl --output chosen --store answers",
                 ignore="answers/*",
             ),
         ),

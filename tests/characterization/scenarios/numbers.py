@@ -212,7 +212,7 @@ record("files", sorted(path.relative_to("street_dust").as_posix() for path in Pa
             ),
             command("unknown command", "frobnicate"),
             command("demo offline", "demo --output demo"),
-            command("demo photos offline", "demo --imagenet --output demo2"),
+            command("demo photos offline", "demo --imagenet --output demo2", "demo imagenet --output demo2"),
         ),
     ),
     Group(
@@ -220,8 +220,12 @@ record("files", sorted(path.relative_to("street_dust").as_posix() for path in Pa
         (
             python("inputs", OWN_GRID, ignore="*"),
             python("grids", GRID_API),
-            command("ls", "testbed ls --json"),
-            command("ls one", "testbed ls --grid robustbench-cifar10 --json"),
+            command("ls", "testbed ls --json", "ls grids --json"),
+            command(
+                "ls one",
+                "testbed ls --grid robustbench-cifar10 --json",
+                "ls grids robustbench-cifar10 --json",
+            ),
             command("fit", "testbed fit --y imagenetv2 --json --resamples 100"),
             command("fit with a knee", "testbed fit --y imagenet-a --json --resamples 100"),
             command(
