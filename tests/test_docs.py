@@ -197,10 +197,12 @@ def test_commands_are_taken_as_written(page: Path) -> None:
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """Every command that does something, by its words, with its help."""
-    for title, below in getattr(command, "commands", {}).items():
-        yield from commands(below, (*words, title))
-    if not hasattr(command, "commands"):
+    if not hasattr(command, "list_commands"):
         yield " ".join(words), command.help or ""
+        return
+    context = typer.Context(command)
+    for title in command.list_commands(context):
+        yield from commands(command.get_command(context, title), (*words, title))
 
 
 @pytest.mark.parametrize(("command", "text"), list(commands(program())), ids=lambda part: part[:20])

@@ -58,7 +58,7 @@ def test_cifar10_c_bar_made_and_in_memory_agree(folder: Path) -> None:
     invoke(*run, "--data", "toys", "--store", "memory")
     assert json.loads(invoke("make", "cifar10-c-bar", "toys", "bar", "--json"))["done"] == 11
     assert sorted(path.stem for path in (folder / "bar").glob("*.npy")) == sorted([*names, "labels"])
-    invoke(*run, "--data", "cifar10-c-bar:bar", "--clean", "toys", "--store", "disk")
+    invoke(*run, "--data", "cifar10-c-bar:bar", "--config", "clean=toys", "--store", "disk")
     memory, disk = (open_results(store).predictions("toy") for store in ("memory", "disk"))
     assert [one.done for one in memory.conditions] == [one.done for one in disk.conditions]
     assert len(memory.conditions) == 51
@@ -99,7 +99,9 @@ def test_imagenet_c_bar_from_the_published_folders(folder: Path) -> None:
     made = json.loads(invoke("make", "imagenet-c-bar", "photos", "bar", "--corruption", names, "--json"))
     assert made["done"] == 3 * 5 * 2
     run = ["run", *TOY, "--suite", "three.yaml", "--labels", "identity", "--json"]
-    first = json.loads(invoke(*run, "--data", "imagenet-c-bar:bar", "--clean", "photos", "--store", "one"))
+    first = json.loads(
+        invoke(*run, "--data", "imagenet-c-bar:bar", "--config", "clean=photos", "--store", "one")
+    )
     magnitudes = {
         "brownish_noise": ("1.00", "2.00", "3.00", "4.00", "5.00"),
         "checkerboard_cutout": ("2.00", "3.00", "4.00", "5.00", "6.00"),
@@ -108,7 +110,9 @@ def test_imagenet_c_bar_from_the_published_folders(folder: Path) -> None:
     for name, five in magnitudes.items():
         for severity, magnitude in enumerate(five, 1):
             (folder / "bar" / name / str(severity)).rename(folder / "bar" / name / magnitude)
-    again = json.loads(invoke(*run, "--data", "imagenet-c-bar:bar", "--clean", "photos", "--store", "one"))
+    again = json.loads(
+        invoke(*run, "--data", "imagenet-c-bar:bar", "--config", "clean=photos", "--store", "one")
+    )
     assert len(first["results"]) == 16
     assert all(one["reused"] for one in again["results"])  # the same pictures under the same conditions
     invoke(*run, "--data", "photos", "--store", "two")

@@ -132,23 +132,23 @@ def test_make(tmp_path: Path) -> None:
     np.save(tmp_path / "cifar/images.npy", np.full((3, 32, 32, 3), 90, np.uint8))
     np.save(tmp_path / "cifar/labels.npy", np.array([1, 2, 3]))
     arguments = ["make", "cifar10-c", tmp_path / "cifar", tmp_path / "out", "--corruption", "contrast"]
-    code, out, _ = run(*arguments, "--first", 2, "--json")
+    code, out, _ = run(*arguments, "--limit", 2, "--json")
     assert code == 0
     assert json.loads(out)["done"] == 2
     assert np.load(tmp_path / "out/contrast.npy").shape == (10, 32, 32, 3)
     assert run("make", "cifar-c", tmp_path / "cifar", tmp_path / "out")[0] == 2
-    code, _, errors = run(*arguments, "--first", 2, "--extra")
+    code, _, errors = run(*arguments, "--limit", 2, "--extra")
     assert (code, "extra" in errors) == (2, True)
 
 
-@pytest.mark.parametrize("option", [["--seed", 3], ["--jobs", 2], ["--first", 2], ["--extra"]])
+@pytest.mark.parametrize("option", [["--seed", 3], ["--jobs", 2], ["--limit", 2], ["--extra"]])
 def test_icons_open_is_made_without_options(option: list[object], tmp_path: Path) -> None:
     code, _, errors = run("make", "icons-open", tmp_path / "out", *option)
-    assert (code, "must be made with its output folder alone" in errors) == (2, True)
+    assert (code, "only its output directory" in errors) == (2, True)
 
 
 def test_gallery(source: Path, tmp_path: Path) -> None:
-    code, _, _ = run("gallery", source / "a.png", "--output", tmp_path / "out", "--subset", "contrast")
+    code, _, _ = run("gallery", source / "a.png", "--output", tmp_path / "out", "--corruption", "contrast")
     assert code == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["gallery.html", "gallery.png"]
     (source / "cut.png").write_bytes((source / "a.png").read_bytes()[:50])
@@ -162,9 +162,9 @@ def test_ls_corruptions() -> None:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[1:]][:3] == beaufort.get_corruption_names("noise")
     assert len(out.splitlines()) == 1 + len(corruptions)
-    code, out, _ = run("ls", "corruptions", "--subset", "mnist-c", "--json")
+    code, out, _ = run("ls", "corruptions", "mnist-c", "--json")
     assert [found["name"] for found in json.loads(out)] == beaufort.get_corruption_names("mnist-c")
-    code, _, errors = run("ls", "corruptions", "--subset", "mnist")
+    code, _, errors = run("ls", "corruptions", "mnist")
     assert code == 2
     assert "did you mean" in errors
 

@@ -59,7 +59,7 @@ def test_pull_list_and_verify(tmp_path: Path) -> None:
     assert (code, errors) == (0, "")
     assert out == f"digits: 2 files, 24 bytes, CC0-1.0, in {tmp_path / 'digits'}\n"
     assert "  yes  " in row("digits")
-    assert run("data", "verify") == (0, "digits: right\n", "")
+    assert run("data", "verify") == (0, "digits: ok\n", "")
     (tmp_path / "digits" / "two").unlink()
     assert "  partly  " in row("digits")
     assert run("data", "verify", "digits", "mnist-test")[:2] == (

@@ -58,7 +58,7 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of four photos, under every condition."""
     need(DEMOS["imagenet"].data)
     monkeypatch.setattr(demo, "evaluate", partial(evaluate, limit=4))
-    text = invoke("demo", "--imagenet", "--output", str(tmp_path / "demo"))
+    text = invoke("demo", "imagenet", "--output", str(tmp_path / "demo"))
     assert "20 photos: a smoke test" in text
     assert "AlexNet" in text
     assert (tmp_path / "demo" / "report.html").is_file()

@@ -49,8 +49,8 @@ def test_the_old_rule_is_kept_by_name(store: str) -> None:
     text = invoke("gate", "good", "--reference", "twin", "--store", store, "--rule", "significance")
     assert "gate: passed" in text
     assert "not more than allowed" in text
-    facts = json.loads(invoke("gate", "good", "--store", store, "--min-clean", "50", "--json"))
-    floor = ["--min-clean", f"{100 * facts['checks'][0]['value']:.2f}", "--rule", "significance"]
+    facts = json.loads(invoke("gate", "good", "--store", store, "--require", "clean=50", "--json"))
+    floor = ["--require", f"clean={100 * facts['checks'][0]['value']:.2f}", "--rule", "significance"]
     text = invoke("gate", "good", "--reference", "twin", "--store", store, *floor, code=3)
     assert "undecided: clean accuracy at least" in text  # the rule is for the drop alone
     failed = invoke("gate", "bad", "--reference", "good", "--store", store, "--rule", "significance", code=1)
@@ -59,15 +59,13 @@ def test_the_old_rule_is_kept_by_name(store: str) -> None:
 
 
 def test_floors_need_no_reference(store: str) -> None:
-    text = invoke(
-        "gate", "good", "--store", store, "--min-clean", "50", "--min-worst", "50", "--require", "50"
-    )
+    text = invoke("gate", "good", "--store", store, "--require", "50,clean=50,worst=50")
     assert len(re.findall(r"^passed: ", text, re.M)) == 3
-    text = invoke("gate", "good", "--store", store, "--min-clean", "50", "--require", "99", code=1)
+    text = invoke("gate", "good", "--store", store, "--require", "clean=50", "--require", "99", code=1)
     assert "failed: Mean accuracy at least 99 %" in text
     text = invoke("gate", "good", "--store", store, "--metric", "mce", "--require", "900")
     assert "passed: mCE at most 900 %" in text
-    invoke("gate", "good", "--store", store, "--min-clean", "101", code=2)
+    invoke("gate", "good", "--store", store, "--require", "clean=101", code=2)
     assert "at least one of reference" in invoke("gate", "good", "--store", store, code=2)
 
 
@@ -87,7 +85,7 @@ def test_a_model_against_itself_in_another_store(store: str, tmp_path: Path) -> 
 
 def test_one_image(fill: Fill) -> None:
     one = fill("one", {"net": 9.0}, images=1).location
-    text = invoke("gate", "--store", one, "--min-clean", "90", code=3)
+    text = invoke("gate", "--store", one, "--require", "clean=90", code=3)
     assert "100.00 % [2.50, 100.00]" in text
     assert "(1 image, 95 % intervals)" in text
 
@@ -99,17 +97,19 @@ def test_what_cannot_be_judged_ends_with_two(
     other = fill("other", {"net": 0.9}, seed=3).location
     assert "seeds 0 and 3" in invoke("gate", "--store", new, "--reference", other, code=2)
     missing = str(tmp_path / "nothing")
-    assert "no predictions" in invoke("gate", "--store", missing, "--min-clean", "1", code=2)
+    assert "no predictions" in invoke("gate", "--store", missing, "--require", "clean=1", code=2)
     assert "no predictions" in invoke("gate", "--store", new, "--reference", "memory://nothing-here", code=2)
-    assert "no.csv" in invoke("gate", "--store", new, "--min-clean", "1", "--cluster-by", "no.csv:x", code=2)
+    assert "no.csv" in invoke(
+        "gate", "--store", new, "--require", "clean=1", "--cluster-by", "no.csv:x", code=2
+    )
     unwritable = str(tmp_path / "no" / "folder" / "\0")
-    invoke("gate", "--store", new, "--min-clean", "1", "--junit", unwritable, code=2)
+    invoke("gate", "--store", new, "--require", "clean=1", "--junit", unwritable, code=2)
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a mistake of the program")
 
     monkeypatch.setattr("beaufort.results.gate", broken)
-    crashed = CliRunner().invoke(app, ["gate", "--store", new, "--min-clean", "1"])
+    crashed = CliRunner().invoke(app, ["gate", "--store", new, "--require", "clean=1"])
     assert crashed.exit_code == 2
     assert "a mistake of the program" in crashed.output
 
@@ -121,12 +121,12 @@ def test_a_damaged_store_ends_with_two(fill: Fill, damage: bytes | None) -> None
         content = path.read_bytes()
         half = len(content) // 2
         path.write_bytes(content[:half] + b"\0" * 40 + content[half + 40 :] if damage is None else damage)
-    invoke("gate", "--store", store.location, "--min-clean", "1", code=2)
+    invoke("gate", "--store", store.location, "--require", "clean=1", code=2)
 
 
 def test_json_has_every_check(store: str) -> None:
     text = invoke(
-        "gate", "good", "--reference", "twin", "--store", store, "--min-clean", "50", "--json", code=3
+        "gate", "good", "--reference", "twin", "--store", store, "--require", "clean=50", "--json", code=3
     )
     facts = json.loads(text)
     assert (facts["decision"], facts["metric"], facts["images"]) == ("undecided", "mean_accuracy", 300)
@@ -145,7 +145,18 @@ def test_json_has_every_check(store: str) -> None:
 def test_junit_is_not_green_where_nothing_is_known(store: str, tmp_path: Path) -> None:
     file = tmp_path / "gate.xml"
     invoke(
-        *("gate", "good", "--reference", "twin", "--store", store, "--min-clean", "50", "--junit", str(file)),
+        *(
+            "gate",
+            "good",
+            "--reference",
+            "twin",
+            "--store",
+            store,
+            "--require",
+            "clean=50",
+            "--junit",
+            str(file),
+        ),
         code=3,
     )
     root = ElementTree.parse(file).getroot()
@@ -162,7 +173,8 @@ def test_names_are_only_text(fill: Fill, tmp_path: Path) -> None:
     summary, junit = tmp_path / "summary.md", tmp_path / "gate.xml"
     env = {"GITHUB_STEP_SUMMARY": str(summary)}
     text = invoke(
-        *("gate", "--store", store, "--min-clean", "50", "--github-summary", "--junit", str(junit)), env=env
+        *("gate", "--store", store, "--require", "clean=50", "--github-summary", "--junit", str(junit)),
+        env=env,
     )
     assert "\x1b" not in text
     case = next(ElementTree.parse(junit).getroot().iter("testcase"))
@@ -198,26 +210,28 @@ def test_clusters(store: str, tmp_path: Path) -> None:
 
 
 def test_power_from_accuracies() -> None:
-    text = invoke("power", "--suite", "imagenet-c", "--accuracy", "40", "--drop", "3", "--probability", "90")
+    text = invoke(
+        "power", "--suite", "imagenet-c", "--assume", "accuracy=40", "--drop", "3", "--probability", "90"
+    )
     first, fails, passes = text.splitlines()
     assert first.startswith("imagenet-c@1, mCE, at most 1 point worse; from the stated accuracy, ")
-    assert re.match(r"about [\d,]+ images: a gate fails a model that is 3 points worse, with .* 90 %", fails)
-    assert re.match(r"about [\d,]+ images: a gate passes a model that is as good as the old one", passes)
-    strict = invoke("power", "--suite", "cifar10-c", "--accuracy", "70", "--drop", "1", "--max-drop", "0")
-    assert "no number of images lets an equally good model pass" in strict
-    assert "drop must be above max_drop" in invoke(
-        "power", "--suite", "cifar10-c", "--accuracy", "70", "--drop", "1", code=2
+    assert re.match(r"about [\d,]+ images: a gate fails a model 3 points worse, with .* 90 %", fails)
+    assert re.match(r"about [\d,]+ images: a gate passes a model as good as the reference", passes)
+    strict = invoke(
+        "power", "--suite", "cifar10-c", "--assume", "accuracy=70", "--drop", "1", "--max-drop", "0"
     )
-    assert "needs --suite" in invoke("power", "--accuracy", "70", "--drop", "2", code=2)
+    assert "no number of images lets an equally good model pass" in strict
+    assert "--drop must be larger than --max-drop" in invoke(
+        "power", "--suite", "cifar10-c", "--assume", "accuracy=70", "--drop", "1", code=2
+    )
+    assert "requires --suite" in invoke("power", "--assume", "accuracy=70", "--drop", "2", code=2)
 
 
 def test_power_answers_in_the_units_that_were_typed() -> None:
-    stated = ("power", "--suite", "cifar10-c", "--accuracy")
-    assert "got 0.5 and 1 points" in invoke(*stated, "70", "--drop", "0.5", code=2)
-    assert "accuracy must be a percentage between 0 and 100, got 100" in invoke(
-        *stated, "100", "--drop", "2", code=2
-    )
-    sure = invoke(*stated, "70", "--drop", "2", "--probability", "100", code=2)
+    stated = ("power", "--suite", "cifar10-c", "--assume")
+    assert "got 0.5 and 1 points" in invoke(*stated, "accuracy=70", "--drop", "0.5", code=2)
+    assert "between 0 and 100, got 100" in invoke(*stated, "accuracy=100", "--drop", "2", code=2)
+    sure = invoke(*stated, "accuracy=70", "--drop", "2", "--probability", "100", code=2)
     assert "probability must be a percentage between 0 and 100, got 100" in sure
 
 
@@ -236,11 +250,11 @@ def test_power_from_a_store(store: str, tmp_path: Path) -> None:
         f"{file}:patient",
     )
     assert re.search(r"about [\d,]+ clusters \(about [\d,]+ images\)", text)
-    assert "--accuracy cannot be used together" in invoke(
-        "power", "good", "--accuracy", "50", "--suite", "mnist-c", "--drop", "2", code=2
+    assert "accuracy in --assume cannot be used together" in invoke(
+        "power", "good", "--assume", "accuracy=50", "--suite", "mnist-c", "--drop", "2", code=2
     )
-    assert "--clean-accuracy" in invoke(
-        "power", "good", "--store", store, "--clean-accuracy", "50", "--drop", "2", code=2
+    assert "clean in --assume" in invoke(
+        "power", "good", "--store", store, "--assume", "clean=50", "--drop", "2", code=2
     )
 
 
@@ -286,7 +300,7 @@ def test_bad_seeds_are_told(store: str) -> None:
     ):
         assert told in invoke("compare", "good", "bad", "--store", store, "--training-runs", text, code=2)
     twice = ("--training-runs", "net=good,bad", "--training-runs", "net=good,bad")
-    assert "once" in invoke("compare", "good", "bad", "--store", store, *twice, code=2)
+    assert "twice" in invoke("compare", "good", "bad", "--store", store, *twice, code=2)
 
 
 def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
@@ -301,15 +315,15 @@ def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
 
 def test_power_of_several_data_sets() -> None:
     """A gate judges each data set, whose images are no versions of those of another."""
-    stated = ("--accuracy", "40", "--drop", "3", "--json")
-    parts = json.loads(invoke("power", "--suite", "imagenet-a", "--clean-accuracy", "90", *stated))["parts"]
+    stated = ("--assume", "accuracy=40", "--drop", "3", "--json")
+    parts = json.loads(invoke("power", "--suite", "imagenet-a", "--assume", "clean=90", *stated))["parts"]
     assert [one["suite"] for one in parts] == ["imagenet-val-imagenet-a@1", "imagenet-a@1"]
     assert parts[0]["to_fail"] < parts[1]["to_fail"]  # models with an accuracy of 90 % differ less
     assert "the stated accuracies" in parts[0]["source"]
     assert "the stated accuracy," in parts[1]["source"]
-    text = invoke("power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3")
+    text = invoke("power", "--suite", "imagenet-a", "--assume", "accuracy=40", "--drop", "3")
     assert text.count("about 4,400 images: a gate fails") == 2
     refused = invoke(
-        "power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3", "--stored-seed", "1", code=2
+        "power", "--suite", "imagenet-a", "--assume", "accuracy=40", "--drop", "3", "--seed", "1", code=2
     )
-    assert "--stored-seed" in refused
+    assert "--seed" in refused

@@ -16,8 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from beaufort._core.text import counted, duration
-from beaufort.cli import app
-from beaufort.corruptions import corruptions
+from beaufort.cli._app import _HELP, app
 
 
 def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -51,6 +50,52 @@ def test_an_option_name_has_one_type_and_one_meaning() -> None:
     every = command_options.uses()
     for name in {use.name for use in every}:
         assert len({(use.type, use.help) for use in every if use.name == name}) == 1, name
+
+
+def test_help_lists_commands_as_they_describe_themselves() -> None:
+    """`beaufort --help` prints its own list, without importing the commands."""
+    root: Any = typer.main.get_command(app)
+    context = typer.Context(root)
+    for name in root.list_commands(context):
+        first = (root.get_command(context, name).help or "").partition("\n\n")[0]
+        assert " ".join(first.split()) == _HELP[name]
+
+
+def test_help_is_fast() -> None:
+    code = (
+        "import sys; from beaufort.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print([m for m in sys.modules if m.startswith(('numpy', 'beaufort.cli.'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert done.stdout.splitlines()[-1] == "['beaufort.cli._app']"
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (
+            ["run", "--model", "m", "--data", "d", "--labels", "convention=all,set=x"],
+            ["set=x", "convention", "sets"],
+        ),
+        (["check", "demo:digits", "--labels", "sets=x.json"], ["sets=x.json", "--labels", "convention"]),
+        (["testbed", "fit", "--trend", "axes=logit"], ["axes=logit", "--trend", "axis", "knee"]),
+        (["testbed", "correlate", "--trend", "knee=none"], ["knee=none", "x=…, fit=…, axis=…"]),
+        (["place", "--scores", "x.csv", "--intervals", "resamples=9"], ["resamples=9", "level=…, seed=…"]),
+        (["testbed", "fit", "--intervals", "seed=one"], ["seed in --intervals", "integer", "'one'"]),
+        (["gate", "--require", "50,60"], ["--require", "metric", "'50'", "'60'"]),
+        (["gate", "--require", "clean=101"], ["clean in --require", "101"]),
+        (["power", "--drop", "2", "--assume", "accuracy=x"], ["accuracy in --assume", "'x'"]),
+        (["report", "results", "--table", "group,intervals=maybe"], ["intervals in --table", "yes or no"]),
+    ],
+)
+def test_errors_of_grouped_values_name_the_key(words: list[str], facts: list[str]) -> None:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    for fact in facts:
+        assert fact in " ".join(done.output.split()), done.output
 
 
 def test_types() -> None:
@@ -114,12 +159,3 @@ def test_numbers_in_sentences() -> None:
         "90 minutes",
         "2.0 hours",
     ]
-
-
-def test_the_scale_auto_is_told_as_it_is() -> None:
-    """It said that the nearest published constants are taken; they are mixed since sizes have no jumps."""
-    root: Any = typer.main.get_command(app)
-    (parameter,) = [one for one in root.commands["corrupt"].params if one.name == "scale"]
-    assert "auto takes those of the short side, or goes between the two sizes around it" in parameter.help
-    sigma = [corruptions["gaussian_noise"].params(3, "auto", side=side).sigma for side in (64, 100, 224)]
-    assert sigma[0] < sigma[1] < sigma[2]

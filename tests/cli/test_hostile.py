@@ -143,7 +143,9 @@ def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path
         assert done.returncode == 0, done.stderr
         assert not [word for word in ("SECRET", "HIDDEN") if word in done.stdout + done.stderr]
     for output in ("page.html", "page.md", "page.json", "page.csv"):
-        done = beaufort("report", tmp_path / "s", "-o", tmp_path / output, "--resamples", "100", cwd=tmp_path)
+        done = beaufort(
+            "report", tmp_path / "s", "-o", tmp_path / output, "--intervals", "resamples=100", cwd=tmp_path
+        )
         assert done.returncode == 0, done.stderr
     server.close()
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -57,7 +57,7 @@ def test_the_whole_way() -> None:
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
     assert "20 images, 5 conditions, 5 of them stored before" in invoke(*RUN)
-    listed = json.loads(invoke("store", "ls", "kept", "--json"))
+    listed = json.loads(invoke("query", "--store", "kept", "--json"))
     assert [row["condition"] for row in listed] == [
         "toys",
         "toys/contrast@2",
@@ -67,17 +67,11 @@ def test_the_whole_way() -> None:
     ]
     answer = json.loads(invoke("query", "select count(*) as n from predictions", "--store", "kept", "--json"))
     assert answer == [{"n": 100}]
-    assert "0 not as they should be" in invoke("store", "verify", "kept")
-    invoke("store", "export", "kept", "cells.csv")
+    assert "0 problems" in invoke("store", "verify", "kept")
+    invoke("query", "--store", "kept", "--output", "cells.csv")
     assert len(Path("cells.csv").read_text().splitlines()) == 6
-    invoke(
-        "store",
-        "export",
-        "kept",
-        "rows.json",
-        "--sql",
-        "select id, top from predictions where condition = 'toys'",
-    )
+    sql = "select id, top from predictions where condition = 'toys'"
+    invoke("query", sql, "--store", "kept", "--output", "rows.json")
     assert len(json.loads(Path("rows.json").read_text())) == 20
 
 
@@ -88,25 +82,25 @@ def test_damage(folder: Path) -> None:
     assert "is damaged" in invoke("store", "verify", "kept", code=1)
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["reused"] for result in found["results"]].count(False) == 1
-    assert "0 not as they should be" in invoke("store", "verify", "kept")
+    assert "0 problems" in invoke("store", "verify", "kept")
 
 
 @pytest.mark.usefixtures("folder")
-def test_merge_and_gc() -> None:
+def test_merge_and_repair() -> None:
     invoke(*RUN, "--config", "first=10")
     invoke(*[*RUN[:-1], "other"])
     assert "5 files copied" in invoke("store", "merge", "kept", "other")
-    assert "5 files, 0 not as they should be" in invoke("store", "verify", "kept")  # put together already
+    assert "5 files, 0 problems" in invoke("store", "verify", "kept")  # put together already
     found = FileStore("kept")
     for cell in found.cells().values():
         found.write(cell, 0, found.read(cell).drop_columns(["place"]).slice(0, 10))
-    assert "5 files would be moved" in invoke("store", "gc", "kept", "--dry-run")
-    assert "5 files moved to quarantine" in invoke("store", "gc", "kept")
-    assert "0 files moved to quarantine" in invoke("store", "gc", "kept")
+    assert "5 files, 5 problems" in invoke("store", "verify", "kept", code=1)
+    assert "5 files moved to quarantine" in invoke("store", "verify", "kept", "--repair")
+    assert "0 files moved to quarantine" in invoke("store", "verify", "kept", "--repair")
     assert len(list(Path("kept/quarantine").rglob("*.parquet"))) == 5
-    assert "quarantine emptied" in invoke("store", "gc", "kept", "--yes")
+    assert "quarantine emptied" in invoke("store", "verify", "kept", "--delete")
     assert not list(Path("kept/quarantine").rglob("*.parquet"))
-    assert [row["images"] for row in json.loads(invoke("store", "ls", "kept", "--json"))] == [20] * 5
+    assert [row["images"] for row in json.loads(invoke("query", "--store", "kept", "--json"))] == [20] * 5
 
 
 @pytest.mark.usefixtures("folder")
@@ -114,17 +108,17 @@ def test_merge_and_gc() -> None:
     ("arguments", "says"),
     [
         ([*RUN[:3], "--suite", "imagnet-c", "--data", "toys"], "imagenet-c"),
-        ([*RUN, "--batch-size", "many"], "must be auto or a positive integer"),
-        ([*RUN, "--batch-size", "0", "--dry-run"], "must be auto or a positive integer"),
+        ([*RUN, "--config", "batch_size=many"], "batch_size must be a positive integer"),
+        ([*RUN, "--config", "batch_size=0", "--dry-run"], "batch_size must be a positive integer"),
         (["run", "--model", "nosuch.onnx", "--suite", "mine.yaml", "--data", "toys"], "nosuch.onnx"),
         (["query", "select 1", "--store", "kpet"], "kpet is not a store"),
-        (["store", "ls", "kpet"], "kpet is not a store"),
+        (["query", "--store", "kpet"], "kpet is not a store"),
         (["store", "verify", "kpet"], "kpet is not a store"),
-        (["store", "gc", "kpet"], "kpet is not a store"),
+        (["store", "verify", "kpet", "--repair"], "kpet is not a store"),
         (["store", "merge", "kept", "kpet"], "kpet is not a store"),
         (["store", "merge", "toys", "kpet"], "kpet is not a store"),
-        (["store", "export", "kpet", "cells.csv"], "kpet is not a store"),
-        (["store", "export", "kept", "cells.xlsx"], ".parquet"),
+        (["query", "--store", "kpet", "--output", "cells.csv"], "kpet is not a store"),
+        (["query", "--store", "kept", "--output", "cells.xlsx"], ".parquet"),
     ],
 )
 def test_mistakes(arguments: list[str], says: str) -> None:

@@ -206,7 +206,7 @@ def test_the_headline_is_that_of_the_report() -> None:
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 10**6, 25))  # each look at the clock is 25 seconds later
     monkeypatch.setattr(_console, "clock", lambda: next(times))
-    code, _, errors = run(*TOY, *FOG, "--batch-size", "2", "--engine", "local:1")
+    code, _, errors = run(*TOY, *FOG, "--config", "batch_size=2", "--engine", "local:1")
     lines = [line for line in errors.splitlines() if line.startswith("predictions: ")]
     assert code == 0
     assert len(lines) == 4  # 12 batches, of which every third is a minute after the line before
@@ -366,7 +366,7 @@ def test_a_store_that_cannot_be_written_to(folder: Path) -> None:
 def test_files_are_carried_to_a_machine_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frost: None
 ) -> None:
-    result = invoke("data", "pull", "frost", "--to", "carried")
+    result = invoke("data", "pull", "frost", "--output", "carried")
     assert result.exit_code == 0, result.output
     assert "frost: 5 files" in result.stdout
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "elsewhere"))

@@ -72,7 +72,7 @@ def test_pm_k_is_the_worst_frame_of_a_set(tmp_path: Path, monkeypatch: pytest.Mo
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1]
     assert {one.accuracy.n for one in found} == {12}
-    told = CliRunner().invoke(app, ["frames", "kept", "--sets", str(root), "-k", "0,5", "--json"])
+    told = CliRunner().invoke(app, ["frames", "kept", str(root), "-k", "0,5", "--json"])
     assert told.exit_code == 0, told.output
     assert [one["setting"] for one in json.loads(told.output)] == ["pm-0", "pm-5"]
     anchors = evaluate([looker()], SUITE, f"frame-sets:{root}#anchors", "anchors")

@@ -270,7 +270,7 @@ def test_imagenet_a_beside_its_clean_counterpart(
     assert "convention restricted" in shifted.labels
     every = evaluate([MODEL], "imagenet-a", data, "all", options=RunOptions(convention="all"))
     assert {result.condition: result.accuracy for result in every.results}["imagenet-a"] == 0.25
-    told = CliRunner().invoke(app, ["report", "kept", "--convention", "all", "--format", "md"])
+    told = CliRunner().invoke(app, ["report", "kept", "--labels", "convention=all", "--format", "md"])
     assert told.exit_code == 0, told.output
     assert "convention all" in told.output
     assert "25.0 [" in told.output

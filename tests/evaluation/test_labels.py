@@ -256,7 +256,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     refused = CliRunner().invoke(app, [*command, "pets"])
     assert refused.exit_code == 2
     assert "pass --classes FILE" in refused.output
-    told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--convention", "all"])
+    told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "convention=all"])
     assert "every output competes" in told.output
     (tmp_path / "names.json").write_text(json.dumps({name: ["no fish"] for name in IDS}))
     told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "names.json"])

@@ -220,7 +220,7 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert [part["dataset"] for part in verdict["parts"]] == list(DATA)
 
     # animals have no clean images, drawings no shifted ones
-    limits = ["--store", "kept", "--min-clean", "0", "--min-worst", "0", "--github-summary"]
+    limits = ["--store", "kept", "--require", "clean=0", "--require", "worst=0", "--github-summary"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
         told = invoke("gate", "one", *limits, "--junit", "gate.xml")
@@ -228,7 +228,7 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
     assert Path("gate.xml").read_text().count("<testcase") == 4
     assert all(f"one, on {name};" in Path("summary.md").read_text() for name in DATA)
-    told = invoke("gate", "one", "--min-worst", "0", "--store", "kept")
+    told = invoke("gate", "one", "--require", "worst=0", "--store", "kept")
     assert "no limit applies to drawings" in told
     assert "== drawings" not in told
 

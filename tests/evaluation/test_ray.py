@@ -172,7 +172,7 @@ def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: 
     monkeypatch.setattr(task_queue, "TRIES", 1)  # each takes a new process
     deadly = "python:tests.evaluation.cluster_models:deadly"
     command = [
-        *("run", "--engine", "ray:workers=2", "--batch-size", "8", "--suite", "small.yaml"),
+        *("run", "--engine", "ray:workers=2", "--config", "batch_size=8", "--suite", "small.yaml"),
         *("--data", "toys", "--store", "kept", "--model", MODELS[0], "--model", deadly),
     ]
     told = CliRunner().invoke(app, command)  # on the cluster that this process is connected to

@@ -263,7 +263,7 @@ def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
     assert ask("--model", "nothing").exit_code == 2
     evaluated = CliRunner().invoke(
         app,
-        ["mine", "evaluate", f"mined:{images}", "--models", "python:tests.mining.world:middle",
+        ["mine", "evaluate", f"mined:{images}", "--model", "python:tests.mining.world:middle",
          "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out"),
          "--choices", str(tmp_path / "answers.jsonl")],
     )  # fmt: skip

@@ -108,7 +108,7 @@ def test_the_command(mined: MinedSet, tmp_path: Path) -> None:
     world = "python:tests.mining.world"
     told = CliRunner().invoke(
         app,
-        ["mine", "evaluate", str(tmp_path / "set"), "--models", f"{world}:wide", "--store",
+        ["mine", "evaluate", str(tmp_path / "set"), "--model", f"{world}:wide", "--store",
          str(tmp_path / "store"), "--output", str(tmp_path / "out")],
     )  # fmt: skip
     assert told.exit_code == 0, told.output
@@ -129,7 +129,7 @@ def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_pa
         return str(tmp_path / name)
 
     def evaluate(*files: str) -> Result:
-        words = ["mine", "evaluate", str(tmp_path / "set"), "--models", "python:tests.mining.world:wide",
+        words = ["mine", "evaluate", str(tmp_path / "set"), "--model", "python:tests.mining.world:wide",
                  "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out")]  # fmt: skip
         return CliRunner().invoke(app, [*words, *(word for file in files for word in ("--choices", file))])
 

@@ -381,7 +381,7 @@ def test_the_command(selection: MinedSelection, chosen: Path, images: Path, tmp_
     def run(*words: Any) -> Any:
         return CliRunner().invoke(app, ["mine", "export", *map(str, words)])
 
-    told = run(tmp_path / "set", "--images", images, "--selection", chosen, "--license", "CC0")
+    told = run(images, chosen, tmp_path / "set", "--set", "license=CC0")
     assert told.exit_code == 0, told.output
-    assert f"{int(selection.kept.sum())} images in" in told.output
-    assert run(tmp_path / "set", "--images", images, "--selection", chosen).exit_code == 2
+    assert f"{int(selection.kept.sum())} images written to" in told.output
+    assert run(images, chosen, tmp_path / "set").exit_code == 2

@@ -33,29 +33,28 @@ def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
     Path("categories.txt").write_text("\n".join(CATEGORIES) + "\n")
     make_cutouts(tmp_path / "cutouts")
-    assert "60 images planned" in run(
-        "mine", "plan", "plan.csv", "--categories", "categories.txt", "--each", "2"
-    )
+    assert "60 images planned" in run("mine", "plan", "categories.txt", "plan.csv", "--each", "2")
     make = ("mine", "generate", "plan.csv", "images", "--generator", "composite:cutouts", "--set", "size=32")
-    assert "60 made" in run(*make)
+    assert "60 images written" in run(*make)
 
     choose = ("mine", "select", "images", "--surrogates", f"{WORLD}:bold,{WORLD}:middle", "--others")
     chosen = run(*choose, f"{WORLD}:faint,{WORLD}:close", "--output", "selection", "--controls", "4")
     assert "images kept" in chosen
 
     run("review", "create", "world.review", "images/kept.csv", "--set", "votes=2")
-    export = ("mine", "export", "set", "--images", "images", "--selection", "selection/selection.csv")
+    export = ("mine", "export", "images", "selection/selection.csv", "set")
     assert "open or tied" in refused(*export, "--review", "world.review")
     review = open_review(tmp_path / "world.review")
     judge(review, ("ann", "bob"), "leaf")
     review.close()
     assert "rejected" in run("review", "status", "world.review")
-    assert "images in set" in run(*export, "--review", "world.review")
+    assert "images written to set" in run(*export, "--review", "world.review")
 
     evaluated = run(
-        "mine", "evaluate", "set", "--models", f"{WORLD}:bold,{WORLD}:faint", "--output", "evaluation"
+        *("mine", "evaluate", "set", "--model", f"{WORLD}:bold", "--model", f"{WORLD}:faint"),
+        *("--output", "evaluation"),
     )
-    assert "low by choice" in evaluated
+    assert "low by construction" in evaluated
     data = load_dataset("set")
     assert data.classes == CATEGORIES
     assert {data.classes[label] for label in data.labels} == {"kite"}  # people said no to every leaf

@@ -284,13 +284,13 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     (tmp_path / "categories.txt").write_text("cup\n")
     (tmp_path / "words.csv").write_text("code,name\n1,dotted\n2,striped\n")
     plan, out = str(tmp_path / "plan.csv"), str(tmp_path / "out")
-    asked = ["mine", "plan", plan, "--categories", str(tmp_path / "categories.txt")]
+    asked = ["mine", "plan", str(tmp_path / "categories.txt"), plan]
     told = run(app, [*asked, "--nuisances", f"texture={tmp_path / 'words.csv'}", "--each", "2"])
     assert told.exit_code == 0, told.output
     assert "4 images planned" in told.output
     command = ["mine", "generate", plan, out, "--generator", f"composite:{cutouts}", "--set", "size=32"]
-    assert "4 made" in run(app, command).output
-    assert "0 made" in run(app, command).output
+    assert "4 images written" in run(app, command).output
+    assert "0 images written" in run(app, command).output
     assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
     assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
     for more, message in (
@@ -306,9 +306,9 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     twice = run(app, [*asked, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
     assert twice.exit_code == 2
     assert "given twice for texture" in " ".join(twice.output.split())
-    large = ["--categories", "imagenet-d", "--sample", "7"]
+    large = ["imagenet-d", plan, "--sample", "7"]
     before = Path(plan).read_bytes()
-    refused = run(app, ["mine", "plan", plan, *large])
+    refused = run(app, ["mine", "plan", *large])
     assert refused.exit_code == 2
     assert "already contains a different plan" in " ".join(refused.output.split())
     assert Path(plan).read_bytes() == before

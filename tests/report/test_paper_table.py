@@ -107,7 +107,7 @@ def run(*words: object) -> tuple[int, str]:
 
 
 def test_the_command(store: Path, tmp_path: Path) -> None:
-    code, said = run(store, "--table", "group", "--no-intervals", "--measure", "accuracy", "--model", "good")
+    code, said = run(store, "--table", "group,intervals=no,measure=accuracy", "--model", "good")
     assert code == 0, said
     assert "| Model | Clean | Noise | Weather | Digital | Mean |" in said
     target = tmp_path / "table.tex"

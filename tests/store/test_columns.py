@@ -52,7 +52,11 @@ model = as_model(lambda batch: batch[:, 0, :3, 0].astype("f4"), name="first", cl
 some = {"scale": "cifar", "corruptions": ("contrast",), "severities": (1,)}
 suite = Suite(name="small", version=1, dataset="toys", **some)
 assert evaluate([model], suite, from_arrays("toys", images, [0, 1, 2, 0]), "memory://answers").results
-for command in ("report {0} -o {0}.html", "compare good bad --store {0}", "gate --store {0} --min-clean 0"):
+for command in (
+    "report {0} -o {0}.html",
+    "compare good bad --store {0}",
+    "gate --store {0} --require clean=0",
+):
     app(command.format("made").split(), standalone_mode=False)
 assert "pandas" not in sys.modules
 """

@@ -178,7 +178,9 @@ def test_an_export_has_a_fixed_order(tmp_path: Path) -> None:
     for name in ("b", "c", "a"):
         for severity in (3, 1, 2):
             store.write(cell(name, severity=severity), 0, answers(0, 5))
-    done = CliRunner().invoke(app, ["store", "export", store.location, str(tmp_path / "cells.json")])
+    done = CliRunner().invoke(
+        app, ["query", "--store", store.location, "--output", str(tmp_path / "cells.json")]
+    )
     assert done.exit_code == 0, done.output
     rows = json.loads((tmp_path / "cells.json").read_text())
     names = [(row["model"], row["condition"]) for row in rows]

@@ -73,7 +73,7 @@ def test_files_and_command(tmp_path: Path) -> None:
     assert names == ["architectures.csv", "architectures.svg"]
     drawn = (tmp_path / "a" / "architectures.svg").read_text(encoding="utf-8")
     assert all(f">{name}</text>" in drawn for names in FAMILIES.values() for name in names)
-    made = CliRunner().invoke(app, ["testbed", "study", "architectures", "-o", str(tmp_path / "b")])
+    made = CliRunner().invoke(app, ["reproduce", "architectures", "-o", str(tmp_path / "b")])
     assert made.exit_code == 0
     assert "resnet50" in made.output
     assert "+3.7 [" in made.output

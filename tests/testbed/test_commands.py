@@ -21,17 +21,17 @@ def told(*arguments: str) -> Any:
 
 
 def test_grids() -> None:
-    names = {one["grid"]: one for one in told("testbed", "ls")["grids"]}
+    names = {one["grid"]: one for one in told("ls", "grids")["grids"]}
     assert (names["paper"]["models"], names["paper"]["settings"], names["paper"]["fitted"]) == (204, 213, 78)
     assert names["paper"]["groups"]["robust"] == 86
-    one = told("testbed", "ls", "--grid", "timm")
+    one = told("ls", "grids", "timm")
     assert (len(one["model_names"]), one["facts"]["license"]) == (1556, "Apache-2.0")
-    assert "robustbench-imagenet" in invoke("testbed", "ls")
-    assert "imagenet-sketch" in invoke("testbed", "ls", "--grid", "timm")
+    assert "robustbench-imagenet" in invoke("ls", "grids")
+    assert "imagenet-sketch" in invoke("ls", "grids", "timm")
 
 
 def test_fit() -> None:
-    one = told("testbed", "fit", "--y", "imagenetv2")
+    one = told("testbed", "fit", "imagenetv2")
     assert (f"{one['slope']:.3f}", f"{one['intercept']:.3f}", f"{one['r2']:.2f}", one["n"]) == (
         "0.922",
         "-0.495",
@@ -44,22 +44,20 @@ def test_fit() -> None:
     assert all(
         low < fit < high for low, fit, high in zip(band["low"], band["fit"], band["high"], strict=True)
     )
-    knee = told("testbed", "fit", "--y", "imagenet-a")
+    knee = told("testbed", "fit", "imagenet-a")
     assert (knee["slope"], round(knee["knee"], 2)) == (None, 91.86)
     assert knee["left"]["n"] + knee["right"]["n"] == 77
-    plain = told("testbed", "fit", "--y", "imagenet-a", "--knee", "none")
+    plain = told("testbed", "fit", "imagenet-a", "--trend", "knee=none")
     assert plain["excluded"] == ["resnet50"]
     assert len(told("testbed", "fit")["fits"]) == 9
     text = invoke("testbed", "fit")
     assert "above 91.86 %" in text
     assert "78 standard models" in text
-    assert "accuracy of 0 or 100): resnet50" in invoke(
-        "testbed", "fit", "--y", "imagenet-a", "--knee", "none"
-    )
+    assert "accuracy of 0 or 100): resnet50" in invoke("testbed", "fit", "imagenet-a", "--trend", "knee=none")
 
 
 def test_rho() -> None:
-    one = told("testbed", "rho", "--y", "imagenetv2", "--select", "resnet152-imagenet11k")
+    one = told("testbed", "robustness", "imagenetv2", "--select", "resnet152-imagenet11k")
     assert (round(one["rho"], 1), one["n"]) == (2.1, 1)
     assert one["low"] < one["rho"] < one["high"]
     assert one["models"][0]["rho"] == one["rho"]
@@ -67,47 +65,58 @@ def test_rho() -> None:
     (model,) = one["models"]
     assert (model["x_n"], model["y_n"]) == (50_000, 10_000)
     assert model["y_interval"]["low"] < model["y"] < model["y_interval"]["high"]
-    many = told("testbed", "rho", "--y", "vid-robust-pm10", "--select", "resnet50-lp")
+    many = told("testbed", "robustness", "vid-robust-pm10", "--select", "resnet50-lp")
     assert (round(many["rho"], 1), many["n"]) == (6.7, 13)
     names = [f"instagram-resnext101_32x{width}d" for width in (8, 16, 32, 48)]
-    four = told("testbed", "rho", "--select", "|".join(names))
+    four = told("testbed", "robustness", "--select", "|".join(names))
     assert (round(four["rho"], 1), [one["model"] for one in four["models"]]) == (1.5, names[::-1])
-    assert told("testbed", "rho", "--select", "resnet50*", "--select", "LP_ADV")["n"] == 13
-    text = invoke("testbed", "rho", "--y", "imagenet-r")
+    assert told("testbed", "robustness", "--select", "resnet50*", "--select", "LP_ADV")["n"] == 13
+    text = invoke("testbed", "robustness", "imagenet-r")
     assert text.splitlines()[1].startswith("+29.07")
-    assert "9 chosen lack one of the two accuracies" in text
+    assert "9 selected models without one of the two accuracies" in text
 
 
 def test_tau(small: Path, tmp_path: Path) -> None:
-    one = told("testbed", "tau", "--y", "ytbb-robust-pm10", "--select", "resnet50-lp")
+    one = told("testbed", "robustness", "ytbb-robust-pm10", "--select", "resnet50-lp", "--pairs", "grid")
     assert (round(one["tau"], 1), one["n"]) == (-0.7, 13)
     assert {"model", "base", "tau", "low", "high", "provenance"} <= set(one["models"][0])
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("model,base_model\nresnet50,alexnet\n")
-    assert told("testbed", "tau", "--pairs", str(pairs))["tau"] > 15
-    assert "95 % intervals" in invoke("testbed", "tau", "--select", "v1")
+    assert told("testbed", "robustness", "--pairs", str(pairs))["tau"] > 15
+    assert "95 % intervals" in invoke("testbed", "robustness", "--select", "v1", "--pairs", "grid")
     pairs.write_text("model,base_model\nabove,m4\n")
-    own = ("testbed", "tau", "--grid", str(small), "--y", "shifted", "--pairs", str(pairs))
+    own = ("testbed", "robustness", "--grid", str(small), "shifted", "--pairs", str(pairs))
     assert "+5.00 on shifted, no intervals: pass the number of images with --n" in invoke(*own)
     assert "on shifted, 95 % intervals" in invoke(*own, "--n", "shifted=1000")
 
 
 def test_correlate() -> None:
-    one = told("testbed", "correlate", "--synthetic", "avg_pgd", "--natural", "imagenetv2", "--select", "v1")
+    one = told("testbed", "correlate", "avg_pgd", "imagenetv2", "--select", "v1")
     assert (f"{one['pearson']:.2f}", one["n"], len(one["models"])) == ("-0.05", 102, 102)
-    assert len(told("testbed", "correlate", "--natural", "objectnet")["correlations"]) == 45
-    assert "avg_corruptions" in invoke("testbed", "correlate", "--natural", "imagenetv2")
+    assert len(told("testbed", "correlate", "all", "objectnet")["correlations"]) == 45
+    assert "avg_corruptions" in invoke("testbed", "correlate", "all", "imagenetv2")
 
 
 def test_a_file_of_ones_own(small: Path) -> None:
-    one = told("testbed", "fit", "--grid", str(small), "--x", "clean", "--y", "shifted")
+    one = told("testbed", "fit", "--grid", str(small), "--trend", "x=clean", "shifted")
     assert (one["slope"], one["intercept"], one["r2"]) == pytest.approx((0.9, -0.4, 1.0), abs=1e-4)
-    rho = told("testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above")
+    rho = told(
+        "testbed", "robustness", "--grid", str(small), "--trend", "x=clean", "shifted", "--select", "above"
+    )
     assert (rho["rho"], rho["low"]) == (pytest.approx(5, abs=1e-3), None)
     assert rho["fit_on"] == "models whose type is STANDARD"
     sizes = ("--n", "clean=50000", "--n", "shifted=10000")
     sure = told(
-        "testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above", *sizes
+        "testbed",
+        "robustness",
+        "--grid",
+        str(small),
+        "--trend",
+        "x=clean",
+        "shifted",
+        "--select",
+        "above",
+        *sizes,
     )
     assert sure["low"] < sure["rho"] < sure["high"]
     assert (sure["models"][0]["x_n"], sure["models"][0]["y_n"]) == (50_000, 10_000)
@@ -116,32 +125,34 @@ def test_a_file_of_ones_own(small: Path) -> None:
 def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) -> None:
     """The shift, its standard accuracy and the base models are known of the testbed's columns alone."""
     own = ("--grid", str(small))
-    for command in (("rho",), ("tau",), ("plot", "-o", str(tmp_path / "own.svg"))):
-        says = "pass a shift as y (--y): clean, shifted"
+    for command in (
+        ("robustness",),
+        ("robustness", "--pairs", "grid"),
+        ("plot", "-o", str(tmp_path / "own.svg")),
+    ):
+        says = "clean, shifted"
         assert says in invoke("testbed", *command, *own, code=2)
-    assert "names none; give pairs" in invoke("testbed", "tau", *own, "--y", "shifted", code=2)
-    named = ("--synthetic", "shifted", "--natural", "shifted")
-    assert "name one with x (--x)" in invoke("testbed", "correlate", *own, *named, code=2)
+    assert "names none" in invoke("testbed", "robustness", *own, "shifted", "--pairs", "grid", code=2)
+    named = ("shifted", "shifted")
+    assert "--trend x=" in invoke("testbed", "correlate", *own, *named, code=2)
     rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]
     usual = tmp_path / "usual.csv"
     usual.write_text("\n".join(["model,val,imagenet-r", *rows]))
     lacks = "the grid usual has no standard accuracy val-on-imagenet-r-classes"
-    assert lacks in invoke("testbed", "rho", "--grid", str(usual), "--y", "imagenet-r", code=2)
-    board = invoke("testbed", "rho", "--grid", "robustbench-imagenet", code=2)
+    assert lacks in invoke("testbed", "robustness", "--grid", str(usual), "imagenet-r", code=2)
+    board = invoke("testbed", "robustness", "--grid", "robustbench-imagenet", code=2)
     assert ": corruptions, corruptions-3d" in board  # and not clean, which is no shift
     page = ("testbed", "plot", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
     assert "no shift with a standard accuracy; name both" in invoke(*page, code=2)
-    both = ("--synthetic", "imagenet-r", "--natural", "imagenet-r")
-    one = told("testbed", "correlate", "--grid", str(usual), *both, "--x", "val")
+    both = ("imagenet-r", "imagenet-r")
+    one = told("testbed", "correlate", "--grid", str(usual), *both, "--trend", "x=val")
     assert (one["pearson"], one["n"]) == (pytest.approx(1), 5)
 
 
 def test_small_files_have_a_size(small: Path, tmp_path: Path) -> None:
     """A figure of 6 kB was said to have 0.00 MB."""
     figure = tmp_path / "own.svg"
-    told = invoke(
-        "testbed", "plot", "--grid", str(small), "--y", "shifted", "--x", "clean", "-o", str(figure)
-    )
+    told = invoke("testbed", "plot", "--grid", str(small), "shifted", "--trend", "x=clean", "-o", str(figure))
     assert told.endswith(f" models, {figure.stat().st_size / 1e3:.1f} kB\n")
 
 
@@ -149,7 +160,7 @@ def test_a_file_without_accuracies_is_no_grid(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("model,type\na,STANDARD\n")
     says = "no column of accuracies, only model, type"
-    assert says in invoke("testbed", "ls", "--grid", str(path), code=2)
+    assert says in invoke("ls", "grids", str(path), code=2)
 
 
 def test_words_are_about_this_fit(tmp_path: Path) -> None:
@@ -157,15 +168,15 @@ def test_words_are_about_this_fit(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     rows = [f"m{i},{60 + i},{50 + i + i % 2},{40 + i}" for i in range(5)]
     path.write_text("\n".join(["model,val,imagenet-r,imagenet-sketch", *rows, "none,70,0,", "no,71,,"]))
-    text = invoke("testbed", "rho", "--grid", str(path), "--y", "imagenet-r", "--x", "val")
-    assert "does not say which are standard; 5 are in the fit" in text
+    text = invoke("testbed", "robustness", "--grid", str(path), "imagenet-r", "--trend", "x=val")
+    assert "does not say which are standard; 5 of these models are in the fit" in text
     assert "accuracy of 0 or 100): none" in text
     assert "a line through 5 models" in text
-    own = ("--grid", str(path), "--y", "imagenet-sketch")
-    assert "95 % intervals, which cover" in invoke("testbed", "rho", *own)
+    own = ("--grid", str(path), "imagenet-sketch")
+    assert "95 % intervals, which cover" in invoke("testbed", "robustness", *own)
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(path.read_text().replace("imagenet-sketch", "drawn"))
-    unsure = invoke("testbed", "rho", "--grid", str(renamed), "--y", "drawn", "--x", "val")
+    unsure = invoke("testbed", "robustness", "--grid", str(renamed), "drawn", "--trend", "x=val")
     assert "no intervals: the number of images" in unsure
     assert "which cover" not in unsure
 
@@ -181,36 +192,39 @@ def test_one_shift_that_cannot_be_fitted_does_not_hide_the_others(tmp_path: Path
 
 
 def test_a_grid_without_natural_shifts(small: Path) -> None:
-    assert "as y (--y)" in invoke("testbed", "fit", "--grid", str(small), code=2)
+    assert "natural shifts" in invoke("testbed", "fit", "--grid", str(small), code=2)
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("fit", "--y", "imagenet2"), "did you mean 'imagenetv2'"),
+        (("fit", "imagenet2"), "did you mean 'imagenetv2'"),
         (("fit", "--grid", "papers"), "unknown grid"),
-        (("fit", "--y", "imagenetv2", "--axis", "log"), "unknown scale"),
-        (("fit", "--y", "imagenetv2", "--knee", "no"), "knee must be auto, none or a percentage"),
+        (("fit", "imagenetv2", "--trend", "axis=log"), "unknown scale"),
+        (("fit", "imagenetv2", "--trend", "knee=no"), "knee in --trend must be a number, got 'no'"),
         (
-            ("fit", "--y", "imagenetv2", "--fit-on", "resnet50"),
+            ("fit", "imagenetv2", "--trend", "fit=resnet50"),
             "at least 3 models with both accuracies, got 1",
         ),
-        (("rho", "--select", "resnet5O"), "did you mean 'resnet50'"),
+        (("robustness", "--select", "resnet5O"), "did you mean 'resnet50'"),
         (
-            ("rho", "--select", "STANDARD", "--select", "LP_ADV"),
+            ("robustness", "--select", "STANDARD", "--select", "LP_ADV"),
             "'STANDARD' and 'LP_ADV'",
         ),
         (
-            ("rho", "--y", "val", "--x", "val"),
+            ("robustness", "val", "--trend", "x=val"),
             "x and y must be two settings of the grid paper, got val for both",
         ),
-        (("tau", "--grid", "timm"), "model has a base model"),
+        (("robustness", "--pairs", "grid", "--grid", "timm"), "model has a base model"),
         (("correlate", "--grid", "timm"), "needs synthetic and natural shifts"),
-        (("rho", "--n", "val=many"), "n must be SETTING=IMAGES"),
-        (("rho", "--n", "vall=10"), "did you mean"),
-        (("fit", "--resamples", "1"), "Invalid value for '--resamples'"),
+        (("robustness", "--n", "val=many"), "--n must be SETTING=IMAGES"),
+        (("robustness", "--n", "vall=10"), "did you mean"),
+        (
+            ("fit", "--intervals", "resamples=1"),
+            "resamples in --intervals must be an integer of at least 100, got 1",
+        ),
         (("plot", "-o", "x.gif"), "output must end in .html, .svg or .png"),
-        (("plot", "-o", "x.html", "--axis", "probit"), "must be logit or linear"),
+        (("plot", "-o", "x.html", "--trend", "axis=probit"), "must be logit or linear"),
     ],
 )
 def test_errors_are_messages(arguments: tuple[str, ...], says: str) -> None:
@@ -238,7 +252,7 @@ def test_place(tmp_path: Path) -> None:
 def test_place_in_a_file_of_ones_own(small: Path) -> None:
     scores = small.with_name("scores.csv")
     scores.write_text("setting,accuracy\nclean,70\nshifted,58\n")
-    own = ("place", "--scores", str(scores), "--grid", str(small), "--x", "clean")
+    own = ("place", "--scores", str(scores), "--grid", str(small), "--trend", "x=clean")
     (shift,) = told(*own)["shifts"]
     assert (shift["x"], shift["y"], shift["low"]) == ("clean", "shifted", None)
     assert "intervals, which cover" not in invoke(*own)  # nobody told n
@@ -249,7 +263,7 @@ def test_what_placed_nothing_did_not_succeed(tmp_path: Path) -> None:
     scores.write_text("setting,accuracy\nmnist,76\n")
     text = invoke("place", "--scores", str(scores), code=2)
     assert "not placed: mnist" in text
-    assert "no score could be placed" in text
+    assert "no shift that the scores have" in text
 
 
 def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
@@ -359,7 +373,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
         message = invoke("testbed", "plot", "-o", str(tmp_path / "taken" / name), code=2)
         assert "cannot be written" in message
     assert "got the folder" in invoke("testbed", "plot", "-o", str(tmp_path / "folder.svg"), code=2)
-    assert "cannot be written" in invoke("testbed", "study", "-o", str(tmp_path / "taken"), code=2)
+    assert "cannot be written" in invoke("reproduce", "natural-shifts", "-o", str(tmp_path / "taken"), code=2)
 
 
 def test_plots(tmp_path: Path) -> None:
@@ -372,7 +386,6 @@ def test_plots(tmp_path: Path) -> None:
             "plot",
             "-o",
             str(target),
-            "--y",
             "imagenetv2",
             "--scores",
             str(scores),
@@ -387,6 +400,6 @@ def test_names_of_settings_are_harmless(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]
     path.write_text("\n".join(["model,\x1b[31mclean,\x1b]0;x\x07shifted", *rows]))
-    names = ("--grid", str(path), "--x", "\x1b[31mclean", "--y", "\x1b]0;x\x07shifted")
-    for command in ("fit", "rho"):
+    names = ("--grid", str(path), "--trend", "x=\x1b[31mclean", "\x1b]0;x\x07shifted")
+    for command in ("fit", "robustness"):
         assert "\x1b" not in invoke("testbed", command, *names)

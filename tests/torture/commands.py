@@ -159,10 +159,16 @@ def _for_report(folder: Path) -> None:
 _RUN = ("run", "--model", "demo:digits", "--suite", "{}/small.yaml", "--data", "{}/digits")
 
 COMMANDS: dict[str, Command] = {
-    "store export": Command(_with_output, ("store", "export", "{}/store", "{}/out/summary.csv"), files_in),
+    "query": Command(
+        _with_output, ("query", "--store", "{}/store", "--output", "{}/out/summary.csv"), files_in
+    ),
     "report": Command(_for_report, ("report", "{}/filled", "--output", "{}/out/report.md"), files_in),
-    "store gc": Command(_untidy, ("store", "gc", "{}/store"), rows_in("store"), "store"),
-    "store gc --yes": Command(_untidy, ("store", "gc", "{}/store", "--yes"), rows_in("store"), "store"),
+    "store verify --repair": Command(
+        _untidy, ("store", "verify", "{}/store", "--repair"), rows_in("store"), "store"
+    ),
+    "store verify --delete": Command(
+        _untidy, ("store", "verify", "{}/store", "--delete"), rows_in("store"), "store"
+    ),
     "store merge": Command(
         _two_stores, ("store", "merge", "{}/ours", "{}/theirs"), rows_in("ours", "theirs"), "ours"
     ),

@@ -158,7 +158,9 @@ def hostile_service(task: Task) -> Iterator[Row]:
 def crowds(task: Task) -> Iterator[Row]:
     """Processes that write, read and keep house in one store."""
     for writers in (2, 4, 8):
-        row = task.row(f"operation of {writers} writers, {writers // 2} readers and `gc` on one store")
+        row = task.row(
+            f"operation of {writers} writers, {writers // 2} readers and `store verify --repair` on one store"
+        )
         root = task.folder / f"crowd {writers}"
         found = crowd(root, seconds=max(2.0, 20 * task.share), writers=writers, readers=writers // 2)
         row.count = found.written + found.gathered + found.read + found.asked + found.collected

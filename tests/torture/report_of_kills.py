@@ -33,8 +33,9 @@ def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, s
         "",
         f"`make torture KILLS={kills}` with the seed {seed}: one small job, on every engine and into every "
         "kind of store, with parts of it killed at random times. After each kill the same command goes on; "
-        "after two in five, all that is stored is looked at first. At the end, and again after `store gc`, "
-        "every prediction is compared with those of an undisturbed job: `docs/explanation/reliability.md`.",
+        "after two in five, all that is stored is looked at first. At the end, and again after "
+        "`store verify --repair`, every prediction is compared with those of an "
+        "undisturbed job: `docs/explanation/reliability.md`.",
         "",
         f"{whole['kills']:,} kills in {whole['jobs']:,} jobs; {whole['losses']} losses, "
         f"{whole['doubles']} doubles, {whole['uncaught']} uncaught."

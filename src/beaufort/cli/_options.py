@@ -280,14 +280,6 @@ def parse_number(option: str, key: str, text: str, kind: Callable[[str], Any] = 
         raise OptionError(f"{key} in {option} must be {what}, got {text!r}") from None
 
 
-def parse_percentages(
-    option: str, texts: list[str] | None, keys: Collection[str], *, unnamed: str = ""
-) -> dict[str, float]:
-    """Return the numbers of an option `KEY=PERCENT,…` as fractions."""
-    values = parse_keys(option, texts, keys, unnamed=unnamed)
-    return {key: parse_number(option, key, text) / 100 for key, text in values.items()}
-
-
 def parse_labels(texts: list[str] | None, keys: Collection[str] = ("convention", "sets")) -> dict[str, Any]:
     """Return the arguments `labels`, `convention` and `label_sets` of `--labels`; None where not given."""
     values = parse_keys("--labels", texts, keys, unnamed="labels")

@@ -13,6 +13,7 @@ import typer
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.text import printable
+from beaufort._core.validation import validate_number
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -23,7 +24,8 @@ from beaufort.cli._options import (
     Seed,
     Store,
     Suite,
-    parse_percentages,
+    parse_keys,
+    parse_number,
     read_column,
 )
 
@@ -95,7 +97,7 @@ def gate(
 
     try:
         summary = _summary_file() if github_summary else None
-        limits = parse_percentages("--require", require, ["clean", "worst"], unnamed="metric")
+        limits = _requirements(require)
         verdicts = _judged(
             result,
             reference,
@@ -119,6 +121,18 @@ def gate(
         typer.echo(f"{traceback.format_exc()}beaufort: the gate crashed with the error above", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[worst_decision(verdicts)])
+
+
+def _requirements(texts: list[str] | None) -> dict[str, float]:
+    """Return the percentages of `--require` as fractions."""
+    values = parse_keys("--require", texts, ["clean", "worst"], unnamed="metric")
+    return {
+        key: validate_number(
+            f"{key} in --require", parse_number("--require", key, text), 0, None if key == "metric" else 100
+        )
+        / 100
+        for key, text in values.items()
+    }
 
 
 def _judged(

@@ -298,7 +298,7 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "json": "rotate_frames",
         "card": "Flip probability",
     }.items():
-        invoke("report", "kept", "--format", kind, "-o", f"report.{kind}", "--resamples", "100")
+        invoke("report", "kept", "--format", kind, "-o", f"report.{kind}", "--intervals", "resamples=100")
         assert words in Path(f"report.{kind}").read_text()
     compared = invoke("compare", "net3", "net4", "--store", "kept")
     assert "Top-5 distance" in compared

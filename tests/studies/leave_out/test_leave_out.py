@@ -214,9 +214,7 @@ def test_the_command(photos: str) -> None:
     command = [
         "leave-out",
         photos,
-        "--column",
         "camera",
-        "--recipe",
         "tiny.yaml",
         "--output",
         "out",
