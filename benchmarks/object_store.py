@@ -4,7 +4,7 @@ python benchmarks/object_store.py [--models 200] [--conditions 200] [--store s3:
 
 Without `--store`, a moto server is started in a process of its own. Cells are written through the public
 store. The index is made by the first question; what is measured is a new process that asks the same, and the
-command `beaufort store ls`. Then the same with an index that lacks a hundred cells.
+command `beaufort query`. Then the same with an index that lacks a hundred cells.
 
 Most of a listing is then the processor time of moto. So the bare requests of the client of S3 are measured
 beside it, and the same questions again with listings that somebody else answers, each page after a pause.
@@ -122,7 +122,7 @@ def measure(place: str, models: int, conditions: int, repeats: int) -> None:
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    print(f"`beaufort store ls`, with start of Python: {time.perf_counter() - begin:.2f} s")
+    print(f"`beaufort query`, with start of Python: {time.perf_counter() - begin:.2f} s")
     fill(place, range(models, models + 1), min(100, conditions))
     found = asked(place)
     print(f"all cells with an index that is old: {found[3]:.2f} s for {found[1]:,.0f} cells")

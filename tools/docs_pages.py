@@ -16,7 +16,7 @@ from notebooks import as_page
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 NOTEBOOKS = sorted((DOCS / "tutorials").glob("*.ipynb"))
-GALLERIES = {"gallery": (), "gallery-mnist": ("--subset", "mnist-c-all")}
+GALLERIES = {"gallery": (), "gallery-mnist": ("--corruption", "mnist-c-all")}
 
 API = (
     "beaufort",

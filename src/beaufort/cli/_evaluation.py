@@ -158,7 +158,7 @@ def _next(run: Run, store: str, data: str | Mapping[str, str]) -> str:
     steps = [f"beaufort report {place}{shown} -o report.html{own}"]
     if len(models) > 1:
         steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}{own}")
-    steps.append(f"beaufort store ls {place}    (every condition)")
+    steps.append(f"beaufort query --store {place}    (every condition)")
     return "\n".join(["next:", *(f"  {printable(step)}" for step in steps)])
 
 

@@ -90,5 +90,5 @@ def _no_clean(planned: Plan) -> Iterator[str]:
         return
     yield (
         "the stored images come without clean ones, so there is no clean accuracy; the option clean "
-        f"(--clean) adds those of {suite.dataset}"
+        f"(--config clean=…) adds those of {suite.dataset}"
     )

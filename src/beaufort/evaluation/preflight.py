@@ -85,7 +85,7 @@ class Requirements:
         if self.wanted:
             command = f"beaufort data pull {' '.join(self.wanted)}"
             lines.append(
-                f"`{command}` fetches the files. For a machine without a network, run `{command} --to "
+                f"`{command}` fetches the files. For a machine without a network, run `{command} --output "
                 "FOLDER` on another one, copy FOLDER over, and name it in BEAUFORT_MIRROR"
             )
         raise NotReadyError("\n".join(lines))

@@ -299,7 +299,7 @@ def _stored_sources(
     if first is None and suite.clean_in_mean:
         raise OptionError(
             f"{suite.name} counts the clean images in its mean, and {stored.location} has none; pass them as "
-            "clean (--clean)"
+            "clean (--config clean=…)"
         )
     conditions = [one for one in suite.conditions(name or stored.name) if not one.clean or first is not None]
     sets = ((str(one.done) or "clean", _open_one(stored, first, one)) for one in conditions)

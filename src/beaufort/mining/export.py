@@ -173,7 +173,7 @@ def _judged(review: Review, images: Path, decided_only: bool) -> dict[str, Image
     if waiting and not decided_only:
         raise MiningError(
             f"{len(waiting)} images of the review are open or tied (first: {waiting[0].file}); finish it, or "
-            "leave them out with --decided-only"
+            "leave them out with decided_only=yes"
         )
     return found
 

@@ -84,7 +84,7 @@ def examples_of_images(
     predicted = f"{who} made the predictions shown; they count in no number."
     note = (
         f"{origin}, prepared and corrupted as the test images were. No test image is in this page. "
-        f"{predicted if models else 'No model has predicted them; --ask does that.'}"
+        f"{predicted if models else 'No model has predicted them; --examples SOURCE,model=MODEL does that.'}"
     )
     names = classes or results.classes or _class_names(models)
     return Examples(tuple(album.images), tuple(strips), None, names, note)

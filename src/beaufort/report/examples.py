@@ -101,7 +101,7 @@ def examples_of_data(
     if (digest := dataset.digest()) != results.setting.data:
         raise OptionError(
             f"data must be the dataset of the run, {results.dataset} ({results.setting.data[:12]}), got "
-            f"{dataset.name} ({digest[:12]}); show other images with --pictures"
+            f"{dataset.name} ({digest[:12]}); show other images with --examples"
         )
     source, album = _TestImages(scores, dataset), Album()
     every = scores.predictions()

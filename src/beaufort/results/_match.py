@@ -177,7 +177,7 @@ def find_setting(
     raise ResultsError(
         f"{store.location} has predictions for {suite.name} with the seeds {', '.join(map(str, seeds))} and "
         f"on {len(sets)} data sets, scored in {len({s.scored for s in settings})} ways; choose with --seed "
-        "or --convention, or keep one data set a store"
+        "or --labels convention=…, or keep one data set a store"
     )
 
 

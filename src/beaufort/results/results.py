@@ -250,7 +250,7 @@ def _check_comparable(first: Results, other: Results) -> None:
     if not _scored_alike(first, other):
         raise ResultsError(
             "results that are scored in different ways cannot be compared: "
-            f"{'; '.join(first.spaces)} and {'; '.join(other.spaces)}; use the same --convention and labels"
+            f"{'; '.join(first.spaces)} and {'; '.join(other.spaces)}; use the same --labels"
         )
     if first.setting.seed != other.setting.seed:
         raise ResultsError(

@@ -141,7 +141,7 @@ class Grid:
         if one.clean is None or one.clean not in self.settings:
             usual = f" {one.clean}" if one.clean else ""
             raise OptionError(
-                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; pass one as x (--x)"
+                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; pass one as x (--trend x=…)"
             )
         return self.settings[one.clean]
 
@@ -156,9 +156,9 @@ class Grid:
         except UnknownNameError:
             shifts = [name for name, one in self.settings.items() if one.clean in self.settings]
             listed = ", ".join(shifts or self.settings)
-            known = "`beaufort testbed ls --grid …` lists them" if len(self.settings) > 20 else listed
+            known = "`beaufort ls grids …` lists them" if len(self.settings) > 20 else listed
             raise OptionError(
-                f"the grid {self.name} has no ImageNetV2; pass a shift as y (--y): {known}"
+                f"the grid {self.name} has no ImageNetV2; pass a shift: {known}"
             ) from None
 
     def images(self, name: str) -> Floats:
@@ -221,7 +221,7 @@ def _unknown(kind: str, text: str, known: Mapping[str, object]) -> str:
     """Return `unknown_message`, but without a list of a thousand names."""
     if len(known) <= 20 or get_close_matches(text, known, n=1, cutoff=0.6):
         return unknown_message(kind, text, known)
-    return f"unknown {kind} {text!r}; `beaufort testbed ls --grid …` lists them"
+    return f"unknown {kind} {text!r}; `beaufort ls grids …` lists them"
 
 
 def aggregates(settings: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -56,7 +56,7 @@ def fits_dict(
     """Return the trend of a shift, or of every natural shift with the reasons why some have none."""
     shifts = [y] if y else natural_shifts(grid)
     if not shifts:
-        raise OptionError(f"the grid {grid.name} has no natural shifts; pass a shift as y (--y)")
+        raise OptionError(f"the grid {grid.name} has no natural shifts; pass a shift")
     fits, failed = [], {}
     for shift in shifts:
         try:

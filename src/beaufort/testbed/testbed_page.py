@@ -103,7 +103,7 @@ def _first_shift(grid: Grid) -> str:
     ]
     if not shifts:
         raise OptionError(
-            f"the grid {grid.name} has no shift with a standard accuracy; pass both as y and x (--y, --x)"
+            f"the grid {grid.name} has no shift with a standard accuracy; pass a shift, and x (--trend x=…)"
         )
     return shifts[0]
 
