@@ -38,15 +38,3 @@ def uses() -> list[Use]:
         for option in command.get_params(typer.Context(command))
         if option.param_type_name == "option" and "--help" not in option.opts
     ]
-
-
-def table() -> Iterator[str]:
-    """A row for each option name."""
-    yield "| option | type | commands | meaning |"
-    yield "|---|---|---|---|"
-    every = uses()
-    for name in sorted({use.name for use in every}):
-        found = [use for use in every if use.name == name]
-        shown = ", ".join(f"`{use.command}`" for use in found)
-        text = found[0].help.replace("|", "\\|")
-        yield f"| `{name}` | {found[0].type} | {shown} | {text} |"

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-import command_options
 import numpy as np
 from golden_data import Count, from_pack, read_gate
 from numpy.typing import NDArray
@@ -104,12 +103,10 @@ def digits() -> NDArray[np.uint8]:
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "fidelity": fidelity,
     "severities": severities,
-    "options": command_options.table,
 }
 PLACES = {
     "fidelity": DOCS / "explanation" / "reproducibility.md",
     "severities": DOCS / "reference" / "corruptions.md",
-    "options": DOCS / "reference" / "command-line.md",
 }
 
 

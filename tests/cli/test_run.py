@@ -94,7 +94,7 @@ def test_merge_and_repair() -> None:
     found = FileStore("kept")
     for cell in found.cells().values():
         found.write(cell, 0, found.read(cell).drop_columns(["place"]).slice(0, 10))
-    assert "5 files, 5 problems" in invoke("store", "verify", "kept", code=1)
+    assert "10 files, 5 problems" in invoke("store", "verify", "kept", code=1)
     assert "5 files moved to quarantine" in invoke("store", "verify", "kept", "--repair")
     assert "0 files moved to quarantine" in invoke("store", "verify", "kept", "--repair")
     assert len(list(Path("kept/quarantine").rglob("*.parquet"))) == 5

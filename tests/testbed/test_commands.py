@@ -132,7 +132,7 @@ def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) ->
     ):
         says = "clean, shifted"
         assert says in invoke("testbed", *command, *own, code=2)
-    assert "names none" in invoke("testbed", "robustness", *own, "shifted", "--pairs", "grid", code=2)
+    assert "has no pairs" in invoke("testbed", "robustness", *own, "shifted", "--pairs", "grid", code=2)
     named = ("shifted", "shifted")
     assert "--trend x=" in invoke("testbed", "correlate", *own, *named, code=2)
     rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]

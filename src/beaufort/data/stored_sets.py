@@ -265,7 +265,9 @@ def _open_strips(location: str, sequence: str, frames: int | None, clean: Datase
     elif clean is not None:
         labels = clean.labels
     else:
-        raise ImageFileError(f"labels not found: {labels_file}; pass the clean images with --config clean=… instead")
+        raise ImageFileError(
+            f"labels not found: {labels_file}; pass the clean images with --config clean=… instead"
+        )
     classes = class_names("cifar-10") if labels.max() < 10 else numbered(labels)
     pixels = Rows(path, stored.offset, shape)
     return Dataset(f"{Path(location).name}#{sequence}", classes, RowIds("test", count), labels, pixels)

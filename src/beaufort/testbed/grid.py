@@ -157,9 +157,7 @@ class Grid:
             shifts = [name for name, one in self.settings.items() if one.clean in self.settings]
             listed = ", ".join(shifts or self.settings)
             known = "`beaufort ls grids …` lists them" if len(self.settings) > 20 else listed
-            raise OptionError(
-                f"the grid {self.name} has no ImageNetV2; pass a shift: {known}"
-            ) from None
+            raise OptionError(f"the grid {self.name} has no ImageNetV2; pass a shift: {known}") from None
 
     def images(self, name: str) -> Floats:
         """Return the number of images behind each model's accuracy, NaN where unknown.
