@@ -33,7 +33,7 @@ TO_SET_ASIDE = (Kind.damaged, Kind.twice)
 """What `collect` moves into the quarantine."""
 
 _CURES = {
-    Kind.damaged: "the same `beaufort run` again makes it anew; `beaufort store verify --repair` moves it to quarantine",
+    Kind.damaged: "the same `beaufort run` again makes it anew; `store verify --repair` moves it away",
     Kind.unreadable: "nothing is lost: try again when it can be read",
     Kind.newer: "update Beaufort",
 }

@@ -141,7 +141,7 @@ class Grid:
         if one.clean is None or one.clean not in self.settings:
             usual = f" {one.clean}" if one.clean else ""
             raise OptionError(
-                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; pass one as x (--trend x=…)"
+                f"the grid {self.name} has no standard accuracy{usual} for {one.name}; pass one (--trend x=…)"
             )
         return self.settings[one.clean]
 
