@@ -132,6 +132,7 @@ CODE: dict[str, str] = {
     "open_dataset": "load_dataset",
     "open_front": "load_filter",
     "read_truths": "read_label_sets",
+    "score_answer": "score_reply",
     "share_intervals": "proportion_intervals",
     "suite_of_corruptions": "suite_from_corruptions",
     "with_front": "with_filter",

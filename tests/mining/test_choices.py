@@ -18,7 +18,7 @@ from beaufort._core.errors import UnknownNameError
 from beaufort.cli import app
 from beaufort.data import Dataset
 from beaufort.mining import (
-    ChoiceAnswer,
+    ChoiceReply,
     HttpChatModel,
     MiningError,
     TwoWayQuestion,
@@ -28,7 +28,7 @@ from beaufort.mining import (
     open_generated,
     predict_set,
     read_choices,
-    score_answer,
+    score_reply,
     score_choices,
 )
 from beaufort.mining.names import display_name, synonyms
@@ -60,10 +60,10 @@ from tests.mining.world import middle
     ],
 )
 def test_reading_answers(answer: str, truth: str, distractor: str, ours: str, published: str) -> None:
-    assert score_answer(answer, truth, distractor) == ours
-    assert score_answer(answer, truth, distractor, scoring="as-published") == published
+    assert score_reply(answer, truth, distractor) == ours
+    assert score_reply(answer, truth, distractor, scoring="as-published") == published
     swapped = {"right": "wrong", "wrong": "right"}
-    assert score_answer(answer, distractor, truth) == swapped.get(ours, ours)
+    assert score_reply(answer, distractor, truth) == swapped.get(ours, ours)
 
 
 def test_names_and_synonyms_are_the_published_ones(shared: Path) -> None:
@@ -77,13 +77,11 @@ def test_names_and_synonyms_are_the_published_ones(shared: Path) -> None:
 
 def test_scorings_are_named() -> None:
     with pytest.raises(UnknownNameError, match="'loose'"):
-        score_answer("", "a", "b", scoring="loose")
+        score_reply("", "a", "b", scoring="loose")
 
 
-def answered(*rows: tuple[str, bool, str]) -> list[ChoiceAnswer]:
-    return [
-        ChoiceAnswer(TwoWayQuestion(image, "chair", "bucket", first), said) for image, first, said in rows
-    ]
+def answered(*rows: tuple[str, bool, str]) -> list[ChoiceReply]:
+    return [ChoiceReply(TwoWayQuestion(image, "chair", "bucket", first), said) for image, first, said in rows]
 
 
 def test_coverage_stands_beside_accuracy() -> None:
@@ -157,15 +155,15 @@ def test_distractors_are_the_wrong_favorites(images: Path, tmp_path: Path) -> No
     predictions = predict_set([middle()], data, tmp_path / "store")
     questions = make_questions(predictions, "middle")
     for place, one in enumerate(questions):
-        assert one.truth == predictions.categories[predictions.labels[place]] != one.distractor
+        assert one.label == predictions.categories[predictions.labels[place]] != one.distractor
         if predictions.failed[0, place]:
             assert one.distractor == predictions.categories[predictions.predicted[0, place]]
-    first = [one.truth_first for one in questions]
+    first = [one.label_first for one in questions]
     assert 15 < sum(first) < 45  # a coin for each image
-    assert first == [one.truth_first for one in make_questions(predictions, "middle")]
-    assert first != [one.truth_first for one in make_questions(predictions, "middle", seed=1)]
+    assert first == [one.label_first for one in make_questions(predictions, "middle")]
+    assert first != [one.label_first for one in make_questions(predictions, "middle", seed=1)]
     assert len(make_questions(predictions, "middle", orders="both")) == 120
-    assert all(one.truth_first for one in make_questions(predictions, "middle", orders="truth-first"))
+    assert all(one.label_first for one in make_questions(predictions, "middle", orders="truth-first"))
     with pytest.raises(UnknownNameError, match="'random'"):
         make_questions(predictions, "middle", orders="random")
 
@@ -185,8 +183,8 @@ def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.M
     for one in answers:
         pixel = data[list(data.ids).index(one.question.image)].image[16, 16]
         assert (int(pixel.sum()) % 2 == 0) == (
-            (score_answer(one.answer, one.question.truth, one.question.distractor) == "right")
-            == one.question.truth_first
+            (score_reply(one.reply, one.question.label, one.question.distractor) == "right")
+            == one.question.label_first
         )
     name, again = read_choices(path)
     assert name == "tiny-vlm"
@@ -204,9 +202,9 @@ def test_killed_and_asked_again(stub: Stub, asked: Any, tmp_path: Path) -> None:
     assert ask_questions(model, questions, data, path) == whole
     assert len(stub.asked) == 30
     other = load_chat_model(f"{stub.address}#other")
-    with pytest.raises(MiningError, match="answers of another model"):
+    with pytest.raises(MiningError, match="different model"):
         ask_questions(other, questions, data, path)
-    changed = [TwoWayQuestion(questions[0].image, "cup", "spoon", questions[0].truth_first)]
+    changed = [TwoWayQuestion(questions[0].image, "cup", "spoon", questions[0].label_first)]
     with pytest.raises(MiningError, match=f"another distractor for {questions[0].image}"):
         ask_questions(model, changed, data, path)
     path.write_text("{}\nnothing\n")
@@ -222,9 +220,9 @@ def test_answers_that_are_damaged(stub: Stub, asked: Any, tmp_path: Path) -> Non
     row = json.loads(lines[1])
     for more, message in (
         (lines[1], "duplicate question"),
-        (json.dumps({**row, "answer": None}), "an answer must have strings"),
-        (json.dumps({**row, "truth": 5}), "an answer must have strings"),
-        (json.dumps({**row, "truth_first": "no"}), "an answer must have strings"),
+        (json.dumps({**row, "answer": None}), "must have strings"),
+        (json.dumps({**row, "truth": 5}), "must have strings"),
+        (json.dumps({**row, "truth_first": "no"}), "must have strings"),
         ("[" * 100_000, "recursion"),
         (json.dumps({**row, "image": "elsewhere.png"}), r"about 'elsewhere\.png'"),
     ):
@@ -238,10 +236,10 @@ def test_services_that_do_not_answer(stub: Stub) -> None:
     model = HttpChatModel(stub.address, "tiny", retries=1, sleep=lambda _: None)
     stub.troubles = [500, 500]
     with pytest.raises(ModelError, match="no answer in 2 attempts"):
-        model.answer(picture, "a: b, c.")
+        model.reply(picture, "a: b, c.")
     stub.troubles = [401]
     with pytest.raises(ModelError, match="status 401"):
-        model.answer(picture, "a: b, c.")
+        model.reply(picture, "a: b, c.")
     for text in ("gpt", "transformers:", "http://127.0.0.1/v1"):
         with pytest.raises(MiningError, match="must be transformers:FOLDER-OR-NAME or http"):
             load_chat_model(text)
@@ -288,4 +286,4 @@ def test_a_tiny_llava(asked: Any, tmp_path: Path) -> None:
     for weights in (tmp_path / "llava").rglob("*.safetensors"):
         weights.rename(weights.with_suffix(".bin"))
     with pytest.raises(MiningError, match="with safetensors"):
-        load_chat_model(f"transformers:{tmp_path / 'llava'}").answer(Image.new("RGB", (32, 32)), "?")
+        load_chat_model(f"transformers:{tmp_path / 'llava'}").reply(Image.new("RGB", (32, 32)), "?")

@@ -124,7 +124,13 @@ def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_pa
     header = {"model": {"name": "parrot"}, "data": mined.data.digest()}
 
     def write(name: str, first: dict[str, Any]) -> str:
-        rows = [{**asdict(one), "answer": one.truth} for one in questions]
+        rows = [
+            {
+                **{"image": one.image, "truth": one.label, "distractor": one.distractor},
+                **{"truth_first": one.label_first, "answer": one.label},
+            }
+            for one in questions
+        ]
         (tmp_path / name).write_text("\n".join(map(json.dumps, [first, *rows])) + "\n")
         return str(tmp_path / name)
 
@@ -136,10 +142,10 @@ def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_pa
     own, again = write("own.jsonl", header), write("again.jsonl", header)
     told = evaluate(own, again)
     assert told.exit_code == 2
-    assert "answers of 'parrot'" in " ".join(told.output.split())
+    assert "'parrot'" in " ".join(told.output.split())
     told = evaluate(write("other.jsonl", {**header, "data": "0" * 64}))
     assert told.exit_code == 2
-    assert "is about other images" in " ".join(told.output.split())
+    assert "is about different images" in " ".join(told.output.split())
     assert not (tmp_path / "out").exists()
     assert evaluate(own).exit_code == 0
     rows = list(csv.DictReader((tmp_path / "out" / "choices.csv").read_text().splitlines()))

@@ -105,8 +105,8 @@ def test_a_set_has_what_people_accepted(
         "bold, middle",
         "Krippendorff",
         "composite",
-        "2 reviewers (students), up to 2 votes asked for each image",
-        "On each image of the set all 2 failed.",
+        "2 reviewers (students), up to 2 votes for each image",
+        "On each image of the set, all 2 failed.",
         "Agreement on the first 2 votes of each image",
         "A photo of a kite",
     ):
@@ -132,9 +132,9 @@ def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
     judge(review, ("ann",), "leaf")
     export_set(tmp_path / "set", images, tmp_path / "loose" / "selection.csv", review=review)
     sheet = (tmp_path / "set" / "DATASHEET.md").read_text()
-    assert "1 reviewer (people), up to 1 vote asked" in sheet
+    assert "1 reviewer (people), up to 1 vote for each image" in sheet
     assert "Agreement on the first vote of each image" in sheet
-    assert "On each image of the set at least 1 of the 2 failed." in sheet
+    assert "On each image of the set, at least 1 of the 2 failed." in sheet
     review.close()
 
 
@@ -159,7 +159,7 @@ def test_a_killed_export_goes_on_and_nothing_else_is_overwritten(
         with pytest.raises(MiningError, match=f"{other} is not part of this set"):
             export_set(tmp_path / other, images, chosen)
         assert [path.read_text() for path in (tmp_path / other).iterdir()] == ["mine"]
-    with pytest.raises(MiningError, match="output must be a folder"):
+    with pytest.raises(MiningError, match="output must be a directory"):
         export_set(tmp_path / "notes.txt" / "notes.txt", images, chosen)
 
 
@@ -179,7 +179,7 @@ def test_both_layouts_hold_the_same_images(
         "texture",
         "material",
     }
-    assert "Nobody: the images were not reviewed" in (tmp_path / "a" / "DATASHEET.md").read_text()
+    assert "The images were not reviewed" in (tmp_path / "a" / "DATASHEET.md").read_text()
     texture = load_dataset(f"mined:{tmp_path / 'a'}#texture")
     assert set(texture.ids) == {one for one in first.ids if one.startswith("texture/")}
     with pytest.raises(OptionError, match="unknown part 'weather'"):
@@ -283,7 +283,7 @@ def test_a_review_of_something_else(
     review = open_review(rows[1])
     judge(review, ("ann",), "")
     with pytest.raises(
-        MiningError, match=f"{first.file} was reviewed as 'spoon' and selected as '{first.category}'"
+        MiningError, match=f"{first.file} was reviewed as 'spoon' but selected as '{first.category}'"
     ):
         export_set(tmp_path / "set", images, chosen, review=review)
     with pytest.raises(MiningError, match="review is of the images in"):
@@ -320,7 +320,7 @@ def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
         ("surrogates", "[]", "surrogates must be JSON with a category for each"),
         ("surrogates", "{}", "surrogates must be JSON with a category for each"),
         ("surrogates", '{"bold": 3}', "surrogates must be JSON with a category for each"),
-        ("surrogates", "[" * 100_000, "recursion"),
+        ("surrogates", "[" * 100_000, "surrogates must be JSON"),
         ("surrogates", '{"shy": "cup"}', "different surrogates"),
         ("kept", "7", "kept must be 0 or 1, got '7'"),
         ("file", "a\0b", "invalid file name"),

@@ -73,5 +73,5 @@ def test_what_it_needs(tiny: str, tmp_path: Path) -> None:
     ):
         with pytest.raises(BeaufortError, match=message):
             retouch(tiny, photos, **options)
-    with pytest.raises(MiningError, match="photos must be a folder"):
+    with pytest.raises(MiningError, match="photos not found"):
         retouch(tiny, tmp_path / "nowhere")

@@ -8,7 +8,7 @@ and needs neither a GPU nor weights. `select_images` keeps what surrogate models
 from __future__ import annotations
 
 from beaufort.mining.chat_models import ChatModel, HttpChatModel, TransformersChatModel, load_chat_model
-from beaufort.mining.composite import CompositeGenerator
+from beaufort.mining.composite import SURFACES, CompositeGenerator
 from beaufort.mining.conditional import ConditionalGenerator, ConditionPair, UNetRecipe, train_conditional
 from beaufort.mining.diffusion import RETOUCHES, DiffusionGenerator, RetouchGenerator
 from beaufort.mining.evaluation_report import (
@@ -42,20 +42,19 @@ from beaufort.mining.selection import (
     write_review_list,
 )
 from beaufort.mining.selection_report import select_images, write_selection_report
-from beaufort.mining.surfaces import SURFACES
 from beaufort.mining.surrogate_curve import hardness_curve
 from beaufort.mining.two_way_choice import (
     SCORINGS,
-    ChoiceAnswer,
     ChoiceOutcome,
+    ChoiceReply,
     ChoiceScores,
     TwoWayQuestion,
     ask_about_set,
     ask_questions,
     make_questions,
     read_choices,
-    score_answer,
     score_choices,
+    score_reply,
 )
 
 __all__ = [
@@ -67,8 +66,8 @@ __all__ = [
     "SURFACES",
     "TEMPLATES",
     "ChatModel",
-    "ChoiceAnswer",
     "ChoiceOutcome",
+    "ChoiceReply",
     "ChoiceScores",
     "CompositeGenerator",
     "ConditionPair",
@@ -112,8 +111,8 @@ __all__ = [
     "read_names",
     "read_plan",
     "read_selection",
-    "score_answer",
     "score_choices",
+    "score_reply",
     "score_set",
     "select",
     "select_images",

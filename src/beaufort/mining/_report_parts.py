@@ -1,10 +1,9 @@
-"""What the reports of a selection and of an evaluation have in common: CSV tables and a page."""
+"""Tables and pages of the reports of a selection and an evaluation."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,21 +17,21 @@ from beaufort.data.images import FORMATS, encode
 from beaufort.metrics.stats import Estimate
 from beaufort.mining.selection import NuisanceFailures
 
-MARK = "surrogate"
-"""What a model that chose the images is called beside its name."""
 _THUMBNAIL = 160
 _QUALITY = 85
+GALLERY = 48
+"""Largest number of images on a page."""
 
 
 class EstimateColumn(NamedTuple):
-    """A column of estimates, which is written as four: value, bounds, and what the interval is over."""
+    """A column of estimates, written as four columns: value, bounds, and sample size."""
 
     name: str
     over: str = "images"
 
 
 def write_table(path: Path, header: Sequence[str | EstimateColumn], rows: Sequence[Sequence[Any]]) -> None:
-    """Write a CSV file; numbers with six digits, nothing for None."""
+    """Write a CSV file, with numbers to six digits and nothing for None."""
     names: list[str] = []
     for column in header:
         if isinstance(column, EstimateColumn):
@@ -54,14 +53,22 @@ def write_table(path: Path, header: Sequence[str | EstimateColumn], rows: Sequen
     write_output(path, csv_text(names, lines).encode())
 
 
-def role(model: str, surrogates: Sequence[str]) -> str:
-    """Return what a model was, for a table."""
-    return MARK if model in surrogates else "evaluated"
+class ModelRoles(NamedTuple):
+    """Names of the models that selected the images; a report never lists them without a mark."""
 
+    surrogates: Sequence[str]
 
-def marked_name(model: str, surrogates: Sequence[str]) -> str:
-    """Return a model's name for the head of a column; surrogates are never listed without a mark."""
-    return f"{model} ({MARK})" if model in surrogates else model
+    def role(self, model: str) -> str:
+        """Return the role of a model for a column of a CSV file."""
+        return "surrogate" if model in self.surrogates else "evaluated"
+
+    def header(self, model: str) -> str:
+        """Return the name of a model for the header of a column."""
+        return f"{model} (surrogate)" if model in self.surrogates else model
+
+    def cell(self, model: str) -> PageCell:
+        """Return the name of a model for the first cell of a row."""
+        return PageCell(model, "surrogate" if model in self.surrogates else "")
 
 
 class PageCell(NamedTuple):
@@ -69,9 +76,9 @@ class PageCell(NamedTuple):
 
     text: str
     small: str = ""
-    """Small print after it, as an interval."""
+    """Small print after the text, such as an interval."""
     heat: float | None = None
-    """How strongly it is colored, from 0 to 1."""
+    """Strength of the background color, from 0 to 1."""
 
 
 class PageImage(NamedTuple):
@@ -82,28 +89,19 @@ class PageImage(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PageChart:
-    """Estimates of fractions from left to right, as dots with bars."""
-
-    label: str
-    names: tuple[str, ...]
-    values: tuple[Estimate, ...]
-
-    @property
-    def dots(self) -> list[dict[str, float | str]]:
-        """Positions of dots and bars, on a canvas of 640 × 260."""
-        step = 560 / max(1, len(self.values))
-        return [
-            {
-                "x": round(60 + step * (place + 0.5), 1),
-                "y": round(220 - 200 * one.value, 1),
-                "top": round(220 - 200 * one.high, 1),
-                "bottom": round(220 - 200 * one.low, 1),
-                "name": name,
-            }
-            for place, (name, one) in enumerate(zip(self.names, self.values, strict=True))
-        ]
+def chart_dots(estimates: Mapping[str, Estimate]) -> list[dict[str, float | str]]:
+    """Return positions of dots and bars of estimates of fractions, on a canvas of 640 × 260."""
+    step = 560 / max(1, len(estimates))
+    return [
+        {
+            "x": round(60 + step * (place + 0.5), 1),
+            "y": round(220 - 200 * one.value, 1),
+            "top": round(220 - 200 * one.high, 1),
+            "bottom": round(220 - 200 * one.low, 1),
+            "name": name,
+        }
+        for place, (name, one) in enumerate(estimates.items())
+    ]
 
 
 class _Fact(NamedTuple):
@@ -132,7 +130,7 @@ def estimate_cell(estimate: Estimate | None, *, heat: bool = False) -> PageCell:
 
 
 def thumbnail(pixels: Bytes) -> str:
-    """Return an image `(h, w, 1 or 3)` in small as a data URL."""
+    """Return a small version of an image `(h, w, 1 or 3)` as a data URL."""
     image = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).convert("RGB")
     kind = "png"
     if max(image.size) > _THUMBNAIL:
@@ -141,31 +139,25 @@ def thumbnail(pixels: Bytes) -> str:
     return f"data:image/{kind};base64,{b64encode(encode(image, FORMATS[kind], _QUALITY)).decode()}"
 
 
-# Failures by nuisance
-
-
-def write_nuisances(path: Path, found: Sequence[NuisanceFailures], surrogates: Sequence[str]) -> None:
-    """Write `nuisances.csv`."""
+def write_nuisances(path: Path, failures: Sequence[NuisanceFailures], roles: ModelRoles) -> dict[str, Any]:
+    """Write `nuisances.csv`, and return the same table for a page: a row for each, models as columns."""
     write_table(
         path,
         ["kind", "nuisance", "model", "role", EstimateColumn("failures")],
-        [[one.kind, one.nuisance, one.model, role(one.model, surrogates), one.failures] for one in found],
+        [[one.kind, one.nuisance, one.model, roles.role(one.model), one.failures] for one in failures],
     )
-
-
-def nuisance_table(
-    found: Sequence[NuisanceFailures], surrogates: Sequence[str]
-) -> tuple[Sequence[str], list[Sequence[PageCell]]]:
-    """Return header and rows of a table with a row for each nuisance and a column for each model."""
     rows: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for one in found:
+    for one in failures:
         rows.setdefault((one.kind, one.nuisance), {})[one.model] = one.failures
-    models = dict.fromkeys(one.model for one in found)
-    return ["Nuisance", "images", *(marked_name(model, surrogates) for model in models)], [
-        [
-            PageCell(nuisance or f"every {kind or 'image'}", kind if nuisance else ""),
-            PageCell(f"{next(iter(row.values())).n:,}"),
-            *(estimate_cell(row[model], heat=True) for model in models),
-        ]
-        for (kind, nuisance), row in rows.items()
-    ]
+    models = dict.fromkeys(one.model for one in failures)
+    return {
+        "nuisance_header": ["Nuisance", "images", *map(roles.header, models)],
+        "nuisances": [
+            (
+                PageCell(nuisance or f"every {kind or 'image'}", kind if nuisance else ""),
+                PageCell(f"{next(iter(row.values())).n:,}"),
+                *(estimate_cell(row[model], heat=True) for model in models),
+            )
+            for (kind, nuisance), row in rows.items()
+        ],
+    }

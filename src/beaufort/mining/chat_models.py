@@ -1,4 +1,4 @@
-"""Vision-language models: behind an OpenAI-compatible service, or of transformers."""
+"""Vision-language models: OpenAI-compatible services, and models of transformers."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from beaufort.mining.diffusion import DTYPES
 from beaufort.mining.plan import MiningError
 from beaufort.models.http import Service, validate_address
 
-_MOST = 1 << 22
-"""Bytes that an answer may have."""
+_MAX_BYTES = 1 << 22
+"""Largest response of a service."""
 
 
 class ChatModel(Protocol):
-    """Answers questions about images."""
+    """A model that replies to questions about images."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """All that can change an answer, as plain values; at least a name."""
+        """Everything that can change a reply, as plain values; at least `name`."""
         ...
 
-    def answer(self, image: Image.Image, question: str) -> str:
-        """What it says, in its own words."""
+    def reply(self, image: Image.Image, question: str) -> str:
+        """Return the model's reply as free text."""
         ...
 
 
 class HttpChatModel:
-    """A model behind `ADDRESS/chat/completions`, as OpenAI, vLLM, llama.cpp, Ollama and others serve them.
+    """A model behind `ADDRESS/chat/completions`, as served by OpenAI, vLLM, llama.cpp, Ollama and others.
 
     Args:
-        address: up to and without `/chat/completions`, as `http://127.0.0.1:8000/v1`.
-        model: the name that the service knows it by.
-        token: the *name* of the environment variable that holds the key; neither is ever shown or kept.
-        temperature: of sampling; 0 takes the most probable word.
-        max_tokens: longest answer.
-        timeout: seconds that one request may take.
-        retries: how often a request is repeated after 429, 5xx or silence.
-        sleep: waits between attempts.
+        address: URL without `/chat/completions`, such as `http://127.0.0.1:8000/v1`.
+        model: name of the model in the service.
+        token: *name* of the environment variable with the key; neither is printed or stored.
+        temperature: sampling temperature; 0 takes the most probable token.
+        max_tokens: longest reply.
+        timeout: time limit of a request in seconds.
+        retries: number of repetitions after status 429 or 5xx, or a timeout.
+        sleep: function that waits between attempts.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class HttpChatModel:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Who is asked, and how."""
+        """Model, address and options."""
         return {
             "name": self._model,
             "address": self._address,
@@ -84,8 +84,8 @@ class HttpChatModel:
             "max_tokens": self._max_tokens,
         }
 
-    def answer(self, image: Image.Image, question: str) -> str:
-        """What the service says."""
+    def reply(self, image: Image.Image, question: str) -> str:
+        """Return the service's reply."""
         buffer = io.BytesIO()
         image.convert("RGB").save(buffer, "PNG")
         url = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
@@ -96,24 +96,24 @@ class HttpChatModel:
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
         }
-        values = self._service.post(json.dumps(request).encode(), _MOST)
+        values = self._service.post(json.dumps(request).encode(), _MAX_BYTES)
         try:
-            said = values["choices"][0]["message"]["content"]
+            reply = values["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            said = None
-        if not isinstance(said, str):
+            reply = None
+        if not isinstance(reply, str):
             raise MiningError(f"{self._service.shown} did not return JSON like {self._service.example}")
-        return said
+        return reply
 
 
 class TransformersChatModel:
-    """A model of transformers that takes an image and text, as the LLaVA family; safetensors alone.
+    """A model of transformers that takes an image and text, such as LLaVA, with weights as safetensors.
 
     Args:
-        model: a folder of `save_pretrained`, or a name on the hub. Code that comes with it is not run.
+        model: folder of `save_pretrained`, or name on the hub. Code in the repository is not run.
         device: cpu, cuda or cuda:1.
         dtype: float32, float16 or bfloat16.
-        max_tokens: longest answer; the most probable word is taken each time.
+        max_tokens: longest reply; decoding is greedy.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class TransformersChatModel:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Which model, and how it is asked."""
+        """Model and options."""
         return {
             "name": self._model.rstrip("/").rpartition("/")[2],
             "model": self._model,
@@ -133,8 +133,8 @@ class TransformersChatModel:
             "max_tokens": self._max_tokens,
         }
 
-    def answer(self, image: Image.Image, question: str) -> str:
-        """What the model says."""
+    def reply(self, image: Image.Image, question: str) -> str:
+        """Return the model's reply."""
         import torch
 
         processor, network = self._loaded
@@ -145,9 +145,9 @@ class TransformersChatModel:
         inputs = processor(images=image.convert("RGB"), text=text, return_tensors="pt")
         inputs = inputs.to(self._device, getattr(torch, self._dtype))
         with torch.inference_mode():
-            made = network.generate(**inputs, do_sample=False, max_new_tokens=self._max_tokens)
-        said: str = processor.decode(made[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-        return said.strip()
+            tokens = network.generate(**inputs, do_sample=False, max_new_tokens=self._max_tokens)
+        reply: str = processor.decode(tokens[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+        return reply.strip()
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -173,21 +173,21 @@ class TransformersChatModel:
 
 
 def load_chat_model(text: str, **options: Any) -> ChatModel:
-    """Return the model that a text stands for: `transformers:FOLDER-OR-NAME`, or `http://…/v1#MODEL`.
+    """Return a model by its name: `transformers:FOLDER-OR-NAME`, or `http://…/v1#MODEL`.
 
     Args:
-        text: the model.
-        **options: those of `TransformersChatModel` or `HttpChatModel`.
+        text: name of the model.
+        **options: options of `TransformersChatModel` or `HttpChatModel`.
     """
-    made: Callable[..., ChatModel]
+    model_class: Callable[..., ChatModel]
     kind, _, name = text.partition(":")
     address, _, model = text.rpartition("#")
     if kind == "transformers" and name:
-        made, where = TransformersChatModel, [name]
+        model_class, arguments = TransformersChatModel, [name]
     elif kind in ("http", "https") and address and model:
-        made, where = HttpChatModel, [address, model]
+        model_class, arguments = HttpChatModel, [address, model]
     else:
         raise MiningError(f"model must be transformers:FOLDER-OR-NAME or http://HOST/v1#MODEL, got {text!r}")
     for option in options:
-        validate_choice(f"option of {kind} models", option, list(inspect.signature(made).parameters))
-    return made(*where, **options)
+        validate_choice(f"option of {kind} models", option, list(inspect.signature(model_class).parameters))
+    return model_class(*arguments, **options)

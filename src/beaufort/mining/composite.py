@@ -1,8 +1,8 @@
-"""Cut-outs on backgrounds, or covered with textures and materials: no GPU, no weights."""
+"""Composites of cut-outs with backgrounds, textures and materials; they need no GPU and no weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -12,24 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort._core.validation import validate_integer
+from beaufort._core.validation import validate_directory, validate_integer
 from beaufort.data.images import is_image_name, read_image
 from beaufort.mining.plan import MiningError, PlanItem
-from beaufort.mining.surfaces import SURFACES
 
 _GRAY = 0.5
-"""Background of an object with an unusual texture or material."""
+"""Background behind objects with an unusual texture or material."""
 
 
 class CompositeGenerator:
-    """Puts an object with a mask on a surface, or a surface on the object.
+    """Puts an object with a mask on a surface, or a surface onto the object.
 
     Args:
         cutouts: a folder for each category, with images that have a transparent background, or a mask
             beside them: `chair/3.jpg` and `chair/3.mask.png`.
-        surfaces: a folder of images for each nuisance; the built-in nuisances need none.
+        surfaces: a folder of images for each nuisance; not needed for the built-in nuisances.
         size: height and width of the generated images, in pixels.
-        fill: largest fraction of the side that the object takes.
+        fill: largest fraction of the image side that the object covers.
     """
 
     batch = 16
@@ -37,17 +36,15 @@ class CompositeGenerator:
     def __init__(
         self, cutouts: Path, *, surfaces: Path | None = None, size: int = 224, fill: float = 0.7
     ) -> None:
-        for name, folder in (("cutouts", cutouts), ("surfaces", surfaces)):
-            if folder is not None and not folder.is_dir():
-                raise MiningError(f"{name} must be a folder, got {folder}")
+        self._cutouts = validate_directory("cutouts", cutouts, MiningError)
+        self._surfaces = surfaces and validate_directory("surfaces", surfaces, MiningError)
         if not 0 < fill <= 1:
             raise MiningError(f"fill must be above 0 and at most 1, got {fill:g}")
-        self._cutouts, self._surfaces = cutouts, surfaces
         self._size, self._fill = validate_integer("size", size, 8), fill
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The settings, and a digest of all images that could have been used."""
+        """Settings, and a digest of all input images."""
         folders = [self._cutouts, *([self._surfaces] if self._surfaces else [])]
         return {
             "name": "composite",
@@ -58,7 +55,7 @@ class CompositeGenerator:
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:
-        """Raise an error unless categories have cut-outs with masks, and nuisances have surfaces."""
+        """Raise an error if a category has no cut-outs with masks, or a nuisance has no surface."""
         for category in sorted({item.category for item in items}):
             for path in category_images(self._cutouts, category):
                 read_cutout(path)
@@ -66,29 +63,29 @@ class CompositeGenerator:
             if not self._surface_images(nuisance) and nuisance not in SURFACES:
                 raise MiningError(
                     f"no surface for the nuisance {nuisance!r}; add a folder of images to the surfaces, or "
-                    f"use a built-in one: {', '.join(sorted(SURFACES))}"
+                    f"use a built-in nuisance: {', '.join(sorted(SURFACES))}"
                 )
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
-        """Return an image for each item, which depends on its seed."""
-        return [self._one(item) for item in items]
+        """Return an image for each item."""
+        return [self._composite(item) for item in items]
 
-    def _one(self, item: PlanItem) -> Image.Image:
+    def _composite(self, item: PlanItem) -> Image.Image:
         rng = np.random.Generator(np.random.Philox(item.seed))
         choices = category_images(self._cutouts, item.category)
         pixels, mask = self._placed(read_cutout(choices[rng.integers(len(choices))]), rng)
         surface = self._surface(item.nuisance, rng)
         if item.kind == "background":
-            made = mask * pixels + (1 - mask) * surface
-        else:  # the object keeps its light and shade, and takes its colors from the surface
+            result = mask * pixels + (1 - mask) * surface
+        else:  # the object keeps its shading, and takes its colors from the surface
             light = pixels.mean(axis=2, keepdims=True)
-            made = mask * surface * (0.4 + 0.6 * light) + (1 - mask) * _GRAY
-        return Image.fromarray((made.clip(0, 1) * 255).round().astype(np.uint8))
+            result = mask * surface * (0.4 + 0.6 * light) + (1 - mask) * _GRAY
+        return Image.fromarray((result.clip(0, 1) * 255).round().astype(np.uint8))
 
     def _placed(
         self, cutout: Image.Image, rng: np.random.Generator
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the object at a random size and place: its colors and its mask, from 0 to 1."""
+        """Return colors and mask, from 0 to 1, of the object at a random size and position."""
         cut = cutout.crop(cutout.getchannel("A").getbbox())
         scale = self._size * self._fill * rng.uniform(0.7, 1.0) / max(cut.size)
         width, height = (max(1, round(side * scale)) for side in cut.size)
@@ -115,7 +112,7 @@ class CompositeGenerator:
 
 
 def category_images(folder: Path, category: str) -> list[Path]:
-    """Return the images of a category in order, without masks; an error if there are none."""
+    """Return the images of a category, without masks; an error if there are none."""
     found = [path for path in _images_in(folder / category) if not path.stem.endswith(".mask")]
     if not found:
         raise MiningError(f"no images for the category {category!r} in {folder / category}")
@@ -133,7 +130,7 @@ def images_digest(folders: Sequence[Path]) -> str:
 
 
 def read_cutout(path: Path) -> Image.Image:
-    """Read an image with its mask as transparency: its own, or that of `NAME.mask.png` beside it."""
+    """Read an image with its mask as transparency: its alpha channel, or `NAME.mask.png` beside it."""
     image = read_image(path)
     beside = path.with_name(f"{path.stem}.mask.png")
     if beside.is_file():
@@ -155,3 +152,108 @@ def read_cutout(path: Path) -> Image.Image:
 
 def _images_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if is_image_name(path.name) and path.is_file())
+
+
+# Surfaces of the built-in nuisances, painted from a seed
+
+Pixels = NDArray[np.float32]
+"""Height × width × 3, from 0 to 1."""
+
+Rng = np.random.Generator
+
+
+def _clouds(size: int, rng: Rng, cell: int) -> Pixels:
+    """Return smooth noise from 0 to 1, one channel, with features of about `cell` pixels."""
+    side = max(2, size // cell + 2)
+    field = rng.random((side, side)).astype(np.float32)
+    smooth = Image.fromarray(field).resize((size, size), Image.Resampling.BICUBIC)
+    return np.asarray(smooth, np.float32).clip(0, 1)
+
+
+Color = tuple[float, float, float]
+
+
+def _blend(field: Pixels, first: Color, second: Color) -> Pixels:
+    weight = field[..., None]
+    mixed = (1 - weight) * np.array(first, np.float32) + weight * np.array(second, np.float32)
+    return np.asarray(mixed, np.float32)
+
+
+def _two_colors(field: Pixels, rng: Rng) -> Pixels:
+    first = rng.random(3)
+    second = 1 - first + rng.uniform(-0.1, 0.1, 3)
+    return _blend(field, tuple(first), tuple(second)).clip(0, 1)
+
+
+def _rotated(size: int, rng: Rng) -> tuple[Pixels, Pixels]:
+    """Return coordinates from 0 to 1, rotated by a random angle."""
+    y, x = np.mgrid[:size, :size].astype(np.float32) / size
+    angle = rng.uniform(0, np.pi)
+    c, s = np.float32(np.cos(angle)), np.float32(np.sin(angle))
+    return c * x - s * y, s * x + c * y
+
+
+def _sky(size: int, rng: Rng) -> Pixels:
+    return _blend(_clouds(size, rng, max(2, size // 4)) ** 2, (0.35, 0.6, 0.9), (1, 1, 1))
+
+
+def _sand(size: int, rng: Rng) -> Pixels:
+    return _blend(_clouds(size, rng, 2), (0.76, 0.64, 0.42), (0.93, 0.84, 0.64))
+
+
+def _snow(size: int, rng: Rng) -> Pixels:
+    return _blend(_clouds(size, rng, max(2, size // 8)), (0.82, 0.87, 0.93), (1, 1, 1))
+
+
+def _night(size: int, rng: Rng) -> Pixels:
+    stars = (rng.random((size, size)) > 0.995).astype(np.float32)
+    return np.maximum(
+        _blend(_clouds(size, rng, size), (0.01, 0.01, 0.05), (0.08, 0.08, 0.2)), stars[..., None]
+    )
+
+
+def _striped(size: int, rng: Rng) -> Pixels:
+    along, _ = _rotated(size, rng)
+    return _two_colors((np.floor(along * rng.integers(6, 14)) % 2).astype(np.float32), rng)
+
+
+def _checkered(size: int, rng: Rng) -> Pixels:
+    along, across = _rotated(size, rng)
+    count = rng.integers(5, 11)
+    return _two_colors(((np.floor(along * count) + np.floor(across * count)) % 2).astype(np.float32), rng)
+
+
+def _dotted(size: int, rng: Rng) -> Pixels:
+    along, across = (axis * rng.integers(5, 10) % 1 - 0.5 for axis in _rotated(size, rng))
+    return _two_colors((along**2 + across**2 < 0.09).astype(np.float32), rng)
+
+
+def _blotchy(size: int, rng: Rng) -> Pixels:
+    return _two_colors((_clouds(size, rng, max(2, size // 6)) > 0.5).astype(np.float32), rng)
+
+
+def _wood(size: int, rng: Rng) -> Pixels:
+    along, across = _rotated(size, rng)
+    bend = _clouds(size, rng, max(2, size // 2))
+    rings = 0.5 + 0.5 * np.sin(2 * np.pi * (12 * along + 2 * bend + 0.3 * across))
+    return _blend(rings.astype(np.float32), (0.42, 0.25, 0.12), (0.72, 0.5, 0.28))
+
+
+def _metal(size: int, rng: Rng) -> Pixels:
+    lines = np.repeat(rng.random((size, 1)).astype(np.float32), size, axis=1)
+    shine = _clouds(size, rng, max(2, size // 2))
+    return _blend((0.3 * lines + 0.7 * shine).astype(np.float32), (0.4, 0.42, 0.45), (0.95, 0.96, 0.98))
+
+
+SURFACES: dict[str, Callable[[int, Rng], Pixels]] = {
+    "sky": _sky,
+    "sand": _sand,
+    "snow": _snow,
+    "night": _night,
+    "striped": _striped,
+    "checkered": _checkered,
+    "dotted": _dotted,
+    "blotchy": _blotchy,
+    "wood": _wood,
+    "metal": _metal,
+}

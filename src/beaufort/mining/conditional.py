@@ -1,4 +1,4 @@
-"""A small conditional diffusion model: sampling and training a UNet on pairs of category and nuisance."""
+"""A small conditional diffusion model: a UNet on pairs of category and nuisance, sampled and trained."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ SCHEDULE: dict[str, Any] = {
     "prediction_type": "v_prediction",
     "clip_sample": False,
 }
-"""How much noise there is at which time, and what the network says about it; the same in training."""
+"""Noise schedule and type of prediction, in training and sampling."""
 
 
 @dataclass(frozen=True)
 class ConditionPair:
-    """What an image was made for: a category, and what is unusual."""
+    """The category and nuisance of an image."""
 
     category: str
     kind: str
@@ -47,14 +47,14 @@ class ConditionPair:
 
 
 class ConditionalGenerator:
-    """Samples a UNet that `train_conditional` trained, by deterministic DDIM steps.
+    """Samples a UNet trained by `train_conditional`, with deterministic DDIM steps.
 
     Args:
-        folder: `conditions.json` and the UNet, as safetensors.
-        steps: of the sampler.
+        folder: folder with `conditions.json` and the UNet as safetensors.
+        steps: steps of the sampler.
         batch: images at a time.
         device: cpu, cuda or cuda:1.
-        guidance: how much the pair counts against nothing at all; 1 takes the model as it is.
+        guidance: scale of classifier-free guidance; 1 for none.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ConditionalGenerator:
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The weights by their digest, how they were trained, and how they are sampled."""
+        """Digest of the weights, options of training and of sampling."""
         files = sorted((self._folder / WEIGHTS).glob("*.safetensors"))
         weights = sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
         return {
@@ -85,14 +85,14 @@ class ConditionalGenerator:
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:
-        """Every item's category and nuisance must be a pair that was trained."""
+        """Raise an error if the model was not trained on the category and nuisance of an item."""
         for item in items:
             if ConditionPair(item.category, item.kind, item.nuisance) not in self._pairs:
                 raise MiningError(f"the model was not trained on {item.category} with {item.nuisance}")
         _ = self._network
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
-        """The images of some items, each from noise of its own seed."""
+        """Return the images of items, each from noise with its seed."""
         import torch
 
         network, scheduler = self._network
@@ -100,14 +100,14 @@ class ConditionalGenerator:
         noise = [torch.randn(shape, generator=torch.Generator().manual_seed(item.seed)) for item in items]
         places = [self._pairs[ConditionPair(item.category, item.kind, item.nuisance)] for item in items]
         pairs = torch.tensor(places, device=self._device)
-        nothing = torch.full_like(pairs, len(self._pairs))
+        unconditional = torch.full_like(pairs, len(self._pairs))
         sample = torch.stack(noise).to(self._device)
         scheduler.set_timesteps(self._steps)
         with torch.inference_mode():
             for step in scheduler.timesteps:
                 guess = network(sample, step, class_labels=pairs).sample
                 if self._guidance != 1:
-                    free = network(sample, step, class_labels=nothing).sample
+                    free = network(sample, step, class_labels=unconditional).sample
                     guess = free + self._guidance * (guess - free)
                 sample = scheduler.step(guess, step, sample).prev_sample
         pixels = ((sample.clamp(-1, 1) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).cpu().numpy()
@@ -127,21 +127,21 @@ class ConditionalGenerator:
 
 @dataclass(frozen=True)
 class UNetRecipe:
-    """How large a UNet is, and how it is trained."""
+    """Size and training of a UNet."""
 
     channels: tuple[int, ...] = (64, 128, 128)
-    """At each resolution, from the full one down; the last has attention. Multiples of 8."""
+    """Channels at each resolution, from full to lowest, as multiples of 8; the lowest has attention."""
     layers: int = 2
     steps: int = 12_000
     batch: int = 256
     rate: float = 4e-4
-    """Learning rate, reached after the warm-up, then falling to 0 as half a cosine."""
+    """Learning rate after the warm-up; it then decays to 0 with a cosine."""
     warmup: int = 500
-    """In steps."""
+    """Steps of the warm-up."""
     average: float = 0.999
-    """Decay of the running mean of the weights, which is what is kept."""
+    """Decay of the moving average of the weights, which is saved."""
     drop: float = 0.1
-    """Share of images whose pair is withheld, so that sampling can be guided."""
+    """Fraction of images trained without their pair, for classifier-free guidance."""
     seed: int = 0
 
 
@@ -156,17 +156,17 @@ def train_conditional(
     seconds: float | None = None,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> int:
-    """Train a UNet on images of pairs; gives how many steps were taken.
+    """Train a UNet on images of pairs, and return the number of steps.
 
     Args:
         images: `(n, size, size, 3)`.
-        places: the pair of each image, by its place in `pairs`.
+        places: index in `pairs` of each image.
         pairs: categories with nuisances.
-        folder: where the model goes, for `ConditionalGenerator`.
-        recipe: how it is trained; the defaults if not given.
+        folder: output folder, for `ConditionalGenerator`.
+        recipe: size and training; defaults of `UNetRecipe` if None.
         device: cpu, cuda or cuda:1.
-        seconds: after which it stops and keeps what it has; the learning rate falls with the time then.
-        progress: told the step, of how many, and the loss.
+        seconds: time limit; the learning rate then decays with the time.
+        progress: called with the step, the number of steps and the loss.
     """
     import torch
 
@@ -177,13 +177,13 @@ def train_conditional(
     if images.ndim != 4 or images.shape[1] != images.shape[2] or images.shape[3] != 3:
         raise MiningError(f"images must be square with three channels, got shape {images.shape}")
     if len(images) != len(places) or not 0 <= places.min() <= places.max() < len(pairs):
-        raise MiningError(f"places must be from 0 to {len(pairs) - 1}, one for each image")
+        raise MiningError(f"places must be integers from 0 to {len(pairs) - 1}, one for each image")
     kinds = require("diffusers", "mining", what="diffusion models")
     cuda = device.startswith("cuda")
-    with torch.random.fork_rng(devices=[device] if cuda else []):  # the caller's own numbers are left alone
+    with torch.random.fork_rng(devices=[device] if cuda else []):  # keep the caller's random state
         torch.manual_seed(recipe.seed)
         network = _network(kinds, images.shape[1], len(pairs) + 1, recipe).to(device)
-        state = _TrainingStep(network, kinds.DDPMScheduler(**SCHEDULE), recipe, nothing=len(pairs))
+        state = _TrainingStep(network, kinds.DDPMScheduler(**SCHEDULE), recipe, unconditional=len(pairs))
         advance = ReplayedStep(state.advance) if cuda else state.advance
         data = torch.as_tensor(images).permute(0, 3, 1, 2).contiguous().to(device)
         labels = torch.as_tensor(places).to(device)
@@ -201,9 +201,9 @@ def train_conditional(
             loss = advance(data[chosen], labels[chosen])
             step += 1
             if step % 100 == 0:
-                told = float(loss)  # waits for the device, so that the clock counts work that is done
+                value = float(loss)  # waits for the device, so that the time limit counts finished work
                 if progress is not None:
-                    progress(step, recipe.steps, told)
+                    progress(step, recipe.steps, value)
     folder.mkdir(parents=True, exist_ok=True)
     state.average.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
     about = {
@@ -232,25 +232,24 @@ def _network(kinds: Any, size: int, classes: int, recipe: UNetRecipe) -> Any:
 
 
 class _TrainingStep:
-    """One step of a network's training, and what it changes."""
+    """The state of training: network, moving average of its weights, and optimizer."""
 
-    def __init__(self, network: Any, noises: Any, recipe: UNetRecipe, *, nothing: int) -> None:
+    def __init__(self, network: Any, noises: Any, recipe: UNetRecipe, *, unconditional: int) -> None:
         import torch
 
-        self.network, self.noises, self.recipe, self.nothing = network, noises, recipe, nothing
+        self.network, self.noises, self.recipe, self.unconditional = network, noises, recipe, unconditional
         self.average = copy.deepcopy(network)
-        """The running mean of the weights."""
         averaging: Any = torch.optim.swa_utils
         self._move = averaging.get_ema_multi_avg_fn(recipe.average)
         parameters = list(network.parameters())
-        given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": 0.01}
-        if parameters[0].is_cuda:  # as a recorded step wants it
+        options: dict[str, Any] = {"lr": recipe.rate, "weight_decay": 0.01}
+        if parameters[0].is_cuda:  # required for a recorded step
             rate = torch.tensor(recipe.rate, device=parameters[0].device)
-            given |= {"lr": rate, "fused": True, "capturable": True}
-        self.optimizer = torch.optim.AdamW(parameters, **given)
+            options |= {"lr": rate, "fused": True, "capturable": True}
+        self.optimizer = torch.optim.AdamW(parameters, **options)
 
     def advance(self, images: Tensor, pairs: Tensor) -> Tensor:
-        """Learn from a batch; its loss."""
+        """Train on a batch, and return its loss."""
         import torch
 
         loss = self._loss(images.float() / 127.5 - 1, pairs)
@@ -259,11 +258,10 @@ class _TrainingStep:
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimizer.step()
         self._move(list(self.average.parameters()), list(self.network.parameters()), None)
-        found: Tensor = loss.detach()
-        return found
+        return loss.detach()  # type: ignore[no-any-return]
 
     def _loss(self, clean: Tensor, pairs: Tensor) -> Any:
-        """How far the network is from the velocity between an image and noise, at random times."""
+        """Return the error of the predicted velocity between images and noise, at random times."""
         import torch
 
         device, count = clean.device, len(clean)
@@ -273,6 +271,6 @@ class _TrainingStep:
         noisy = self.noises.add_noise(clean, noise, times)
         wanted = self.noises.get_velocity(clean, noise, times)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            labels = torch.where(withheld, self.nothing, pairs)
+            labels = torch.where(withheld, self.unconditional, pairs)
             guess = self.network(noisy, times, class_labels=labels).sample
         return torch.nn.functional.mse_loss(guess.float(), wanted)

@@ -11,24 +11,24 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from beaufort._core.optional import installed, require
-from beaufort._core.validation import validate_choice, validate_count
+from beaufort._core.validation import validate_choice, validate_count, validate_directory
 from beaufort.data.images import read_image
 from beaufort.mining.composite import category_images, images_digest, read_cutout
 from beaufort.mining.plan import MiningError, PlanItem
 
 DTYPES = ("float32", "float16", "bfloat16")
 RETOUCHES = {"image-to-image": "Img2Img", "inpainting": "Inpaint"}
-"""What can be done to a photo, and what classes of diffusers that do it are called."""
+"""Tasks that change photos, and the part of the names of diffusers' classes for them."""
 
 
 class DiffusionGenerator:
-    """A pipeline from a local folder or by its name on the hub; weights are safetensors, never pickles.
+    """Text to image with a pipeline from a folder or the hub; weights are safetensors, never pickles.
 
     Args:
-        model: the folder or the name.
+        model: folder or name of the pipeline.
         steps: steps of the sampler.
         size: height and width in pixels; the pipeline's own by default.
-        batch: images at a time; each has a generator of its own, seeded by its item.
+        batch: images at a time; each has its own random generator, seeded by its item.
         dtype: float32, float16 or bfloat16.
         device: cpu, cuda or cuda:1.
         scheduler: name of a scheduler of diffusers; the pipeline's own by default.
@@ -53,7 +53,7 @@ class DiffusionGenerator:
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The pipeline, its scheduler with all settings, and how it is called."""
+        """Pipeline, scheduler with all settings, and options."""
         scheduler = self._pipeline.scheduler
         settings = {key: value for key, value in sorted(dict(scheduler.config).items()) if key[:1] != "_"}
         return {
@@ -70,25 +70,25 @@ class DiffusionGenerator:
     def check(self, items: Sequence[PlanItem]) -> None:
         """Raise an error if an item has no prompt, or the pipeline cannot be loaded."""
         if empty := next((item for item in items if not item.prompt.strip()), None):
-            raise MiningError(f"the row of {empty.category} with {empty.nuisance} has no prompt")
+            raise MiningError(f"the row for {empty.category} with {empty.nuisance} has no prompt")
         _ = self._pipeline
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
-        """Return the images of some items, each with noise of its own seed."""
+        """Return the images of items, each from noise with its seed."""
         import torch
 
         options = self._inputs(items)
         if self._guidance is not None:
             options["guidance_scale"] = self._guidance
-        made = self._pipeline(
+        result = self._pipeline(
             prompt=[item.prompt for item in items],
-            # on the CPU, so that the noise is the same wherever the network runs
+            # on the CPU, so that the noise does not depend on the device
             generator=[torch.Generator("cpu").manual_seed(item.seed) for item in items],
             num_inference_steps=self._steps,
             output_type="pil",
             **options,
         )
-        return list(made.images)
+        return list(result.images)
 
     def _inputs(self, items: Sequence[PlanItem]) -> dict[str, Any]:  # noqa: ARG002
         return {} if self._size is None else {"height": self._size, "width": self._size}
@@ -101,8 +101,8 @@ class DiffusionGenerator:
         """Load the pipeline onto its device.
 
         Args:
-            task: what its class is called for another task than its own: `Img2Img` for
-                `StableDiffusionImg2ImgPipeline`, from the weights of a `StableDiffusionPipeline`.
+            task: part of the class name of a different task, as `Img2Img` for
+                `StableDiffusionImg2ImgPipeline`, with the weights of a `StableDiffusionPipeline`.
         """
         kinds = require("diffusers", "mining", what="diffusion models")
         require("transformers", "mining", what="text encoders of diffusion models")
@@ -137,17 +137,17 @@ class DiffusionGenerator:
 class RetouchGenerator(DiffusionGenerator):
     """Photos of the category, changed by the prompt.
 
-    Image to image changes the whole image, the more the higher the strength. Inpainting needs masks: for a
-    background it paints all but the object, for a texture or a material the object alone.
+    Image to image changes the whole image, more for higher strengths. Inpainting needs masks: for a
+    background it paints everything except the object, for a texture or a material only the object.
 
     Args:
-        model: a pipeline of diffusers, a folder or a name on the hub.
-        photos: a folder for each category; masks as for `CompositeGenerator`. The seed chooses among them.
+        model: as for `DiffusionGenerator`.
+        photos: a folder for each category, with masks as for `CompositeGenerator`; the seed selects a photo.
         task: `image-to-image` or `inpainting`.
-        strength: from just above 0, which leaves a photo as it is, to 1.
-        steps: steps of the sampler; with a strength of 0.6, about 0.6 times as many are taken.
-        size: height and width; photos are cut to a square around their middle.
-        **options: the others of `DiffusionGenerator`.
+        strength: above 0 (small changes) and at most 1.
+        steps: steps of the sampler; with a strength of 0.6, about 0.6 times as many are run.
+        size: height and width; photos are cropped to a centered square.
+        **options: other options of `DiffusionGenerator`.
     """
 
     def __init__(
@@ -162,18 +162,17 @@ class RetouchGenerator(DiffusionGenerator):
         **options: Any,
     ) -> None:
         super().__init__(model, steps=steps, size=size, **options)
-        if not photos.is_dir():
-            raise MiningError(f"photos must be a folder, got {photos}")
         if not 0 < strength <= 1:
             raise MiningError(f"strength must be above 0 and at most 1, got {strength:g}")
         if int(steps * strength) < 1:
             raise MiningError(f"steps times strength must be at least 1, got {steps} and {strength:g}")
-        self._photos, self._strength, self._side = photos, strength, size
+        self._photos = validate_directory("photos", photos, MiningError)
+        self._strength, self._side = strength, size
         self._task = validate_choice("task", task, RETOUCHES)
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The pipeline, how it is called, and a digest of all photos that could have been used."""
+        """Pipeline, options, and a digest of all photos."""
         return {
             **super().facts,
             "name": f"diffusers {self._task}",
@@ -197,7 +196,7 @@ class RetouchGenerator(DiffusionGenerator):
         return options
 
     def _photo(self, item: PlanItem) -> tuple[Image.Image, Image.Image | None]:
-        """Return a photo of the category and a mask, which is white where it is to be painted."""
+        """Return a photo of the category and its mask, which is white where to paint."""
         choices = category_images(self._photos, item.category)
         path = choices[np.random.Generator(np.random.Philox(item.seed)).integers(len(choices))]
         square = (self._side, self._side)

@@ -1,9 +1,10 @@
-"""Mined sets to publish: exported with metadata, checksums and a datasheet, and opened again."""
+"""Mined sets to publish: export with metadata, checksums and a datasheet, and opening of sets."""
 
 from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.files import remove_leftover, write_bytes
-from beaufort._core.validation import validate_choice
+from beaufort._core.pages import render_fragment
+from beaufort._core.text import counted
+from beaufort._core.validation import validate_choice, validate_output_directory
 from beaufort.data import KIND_FOLDERS, MANIFEST, SET_FILE, Dataset, load_dataset, parse_spec
 from beaufort.data.labels import Grouping, read_grouping
-from beaufort.mining.datasheet import SetFacts, datasheet
 from beaufort.mining.generation import GeneratedImage, read_image_facts
 from beaufort.mining.plan import MiningError
 from beaufort.mining.predictions import find_labels
@@ -30,10 +32,10 @@ DATASHEET = "DATASHEET.md"
 
 @dataclass(frozen=True)
 class _Row:
-    """One image on its way into the set."""
+    """An image of the set."""
 
-    made: GeneratedImage
-    chosen: SelectedImage
+    image: GeneratedImage
+    selected: SelectedImage
     decision: ImageDecision | None
     content: bytes
 
@@ -51,54 +53,45 @@ def export_set(
     reviewed_by: str = "people",
     decided_only: bool = False,
 ) -> int:
-    """Write a mined set into a new folder; gives how many images it has.
+    """Write a mined set into a new folder, and return the number of images.
 
     Args:
-        output: the folder, which must be empty or absent, or hold what a killed export of this set left.
-        images: the folder that was generated.
+        output: the folder, which must be empty or missing, or contain an interrupted export of the same set.
+        images: the folder of generated images.
         selection: `selection.csv` of `beaufort mine select`.
-        review: keeps the images that people accepted; without one, all that surrogates fail on.
-        labels: the outputs that count as each category, written along as `categories.json`.
+        review: review whose accepted images are exported; all selected images if None.
+        labels: outputs that count as each category, written as `categories.json`.
         layout: one of `LAYOUTS`.
-        title: of the datasheet.
-        license_text: of the images, in the datasheet.
-        reviewed_by: who the reviewers were, in the datasheet.
-        decided_only: leave images out that the review has not decided; they are an error otherwise.
+        title: title of the datasheet.
+        license_text: license of the images, for the datasheet.
+        reviewed_by: who the reviewers were, for the datasheet.
+        decided_only: leave out images that the review has not decided, which are an error otherwise.
     """
     validate_choice("layout", layout, LAYOUTS)
-    if output.exists() and not output.is_dir():
-        raise MiningError(f"{output} is a file; output must be a folder")
+    validate_output_directory(output, MiningError)
     listed = read_selection(selection)
     if isinstance(review, Path):
         review = open_review(review)
-    rows = list(_rows(images, listed, None if review is None else _judged(review, images, decided_only)))
+    rows = list(_rows(images, listed, None if review is None else _decisions(review, images, decided_only)))
     if not rows:
         raise MiningError("no image is kept and accepted")
-    categories = sorted({one.category for one in listed})  # those of which nothing is kept compete, too
-    outputs = find_labels(labels)
-    grouping = None if outputs is None else _outputs(outputs, categories)
-    files = {_file(row, layout): row for row in rows}
-    generators = {json.dumps(row.made.generator, sort_keys=True): row.made.generator for row in rows}
-    facts = SetFacts(
-        title=title,
-        license=license_text,
-        layout=layout,
-        made=len(listed),
-        kept=sum(one.kept for one in listed),
-        items=tuple(row.made.item for row in rows),
-        generators=tuple(generators.values()),
-        surrogates=tuple(listed[0].predicted),
-        fewest=min(row.chosen.failures for row in rows),
-        reviewed_by=reviewed_by,
-        status=None if review is None else review_status(review),
-        rules=None if review is None else review.rules,
-    )
+    categories = sorted({one.category for one in listed})  # including those without any kept image
+    grouping = find_labels(labels)
+    if grouping is not None:
+        if missing := [category for category in categories if category not in grouping]:
+            raise MiningError(f"the labels lack {len(missing)} categories (first: {missing[0]!r})")
+        grouping = {category: list(grouping[category]) for category in categories}
+    files = {
+        item.file if layout == "imagenet-d" else f"{item.category}/{item.id}.png": row
+        for row in rows
+        for item in (row.image.item,)
+    }
+    texts = {"title": title, "license": license_text, "layout": layout, "reviewed_by": reviewed_by}
+    about = {"format": "beaufort mined set", "version": 1, "layout": layout, "categories": categories}
     contents = {name: row.content for name, row in files.items()} | {
         METADATA: _metadata_file(files),
-        DATASHEET: datasheet(facts, grouping=grouping).encode(),
-        SET_FILE: _json(
-            {"format": "beaufort mined set", "version": 1, "layout": layout, "categories": categories}
-        ),
+        DATASHEET: _datasheet(texts, rows, listed, review, grouping).encode(),
+        SET_FILE: _json(about),
     }
     if grouping is not None:
         contents[CATEGORIES] = _json(grouping)
@@ -107,112 +100,94 @@ def export_set(
 
 
 def _write(output: Path, contents: Mapping[str, bytes]) -> None:
-    """Put all files in place, the manifest last; what a killed export of the same set left is taken up."""
-    there = [path for path in sorted(output.rglob("*")) if not path.is_dir() and not remove_leftover(path)]
-    for path in there:
+    """Write missing files, then the manifest; files of a different set are an error."""
+    existing = [path for path in sorted(output.rglob("*")) if not path.is_dir() and not remove_leftover(path)]
+    for path in existing:
         if contents.get(path.relative_to(output).as_posix()) != path.read_bytes():
             raise MiningError(f"{path} is not part of this set; export it into a new or empty folder")
     for name, content in contents.items():
-        if output / name not in there:
+        if output / name not in existing:
             write_bytes(output / name, content)
     lines = [f"{sha256(content).hexdigest()}  {name}\n" for name, content in sorted(contents.items())]
-    write_bytes(output / MANIFEST, "".join(lines).encode())  # a set without it is not complete
+    write_bytes(output / MANIFEST, "".join(lines).encode())  # marks the set as complete
 
 
 def _rows(
-    images: Path, listed: Sequence[SelectedImage], judged: Mapping[str, ImageDecision] | None
+    images: Path, listed: Sequence[SelectedImage], reviewed: Mapping[str, ImageDecision] | None
 ) -> Iterator[_Row]:
-    """The images that are kept and, where there is a review, accepted; each must be what it was."""
-    for chosen in listed:
-        if not chosen.kept:
+    """Yield the images that are kept and, with a review, accepted; an error if one has changed."""
+    for one in listed:
+        if not one.kept:
             continue
         decision = None
-        if judged is not None:
-            decision = judged.get(chosen.file)
+        if reviewed is not None:
+            decision = reviewed.get(one.file)
             if decision is None:
-                raise MiningError(f"{chosen.file} is not in the review; review the list of this selection")
-            if decision.category != chosen.category:
+                raise MiningError(f"{one.file} is not in the review; review the list of this selection")
+            if decision.category != one.category:
                 raise MiningError(
-                    f"{chosen.file} was reviewed as {decision.category!r} and selected as {chosen.category!r}"
+                    f"{one.file} was reviewed as {decision.category!r} but selected as {one.category!r}"
                 )
-            if decision.sha256 != chosen.sha256:
-                raise MiningError(f"{chosen.file} changed between review and selection; create a new review")
+            if decision.sha256 != one.sha256:
+                raise MiningError(f"{one.file} changed between review and selection; create a new review")
             if decision.decision != "accepted":
                 continue
-        content = _content(images, chosen)
-        made = read_image_facts(images / chosen.file)
-        if (made.item.file, made.item.category) != (chosen.file, chosen.category):
+        path = (images / one.file).resolve()
+        if not path.is_relative_to(images.resolve()):
+            raise MiningError(f"{one.file!r} is not in the folder of the images")
+        if not path.is_file():
             raise MiningError(
-                f"{chosen.file} as {chosen.category!r} was generated as {made.item.file}; select again"
+                f"image not found: {images / one.file}; generate it again with `beaufort mine generate`"
             )
-        yield _Row(made, chosen, decision, content)
-
-
-def _content(images: Path, chosen: SelectedImage) -> bytes:
-    """The bytes of an image, which must be those that were selected."""
-    path = (images / chosen.file).resolve()
-    if not path.is_relative_to(images.resolve()):
-        raise MiningError(f"{chosen.file!r} is not in the folder of the images")
-    try:
         content = path.read_bytes()
-    except OSError:
-        raise MiningError(
-            f"image not found: {images / chosen.file}; generate it again with `beaufort mine generate`"
-        ) from None
-    if sha256(content).hexdigest() != chosen.sha256:
-        raise MiningError(f"{chosen.file} changed after the selection; generate it again, or select again")
-    return content
+        if sha256(content).hexdigest() != one.sha256:
+            raise MiningError(f"{one.file} changed after the selection; generate it again, or select again")
+        image = read_image_facts(images / one.file)
+        if (image.item.file, image.item.category) != (one.file, one.category):
+            raise MiningError(
+                f"{one.file} as {one.category!r} was generated as {image.item.file}; select again"
+            )
+        yield _Row(image, one, decision, content)
 
 
-def _judged(review: Review, images: Path, decided_only: bool) -> dict[str, ImageDecision]:
-    """What became of each image, by its file below the folder of the images."""
+def _decisions(review: Review, images: Path, decided_only: bool) -> dict[str, ImageDecision]:
+    """Return the decision about each image by its file."""
     if review.folder.resolve() != images.resolve():
         raise MiningError(f"the review is of the images in {review.folder}, not of those in {images}")
     found = {one.file: one for one in decisions(review)}
-    waiting = [one for one in found.values() if one.decision in ("open", "tied")]
-    if waiting and not decided_only:
+    undecided = [one for one in found.values() if one.decision in ("open", "tied")]
+    if undecided and not decided_only:
         raise MiningError(
-            f"{len(waiting)} images of the review are open or tied (first: {waiting[0].file}); finish it, or "
-            "leave them out with decided_only=yes"
+            f"{len(undecided)} images of the review are open or tied (first: {undecided[0].file}); finish "
+            "the review, or leave them out with decided_only=yes"
         )
     return found
 
 
-def _outputs(labels: Grouping, categories: Sequence[str]) -> dict[str, list[int | str]]:
-    if lost := [category for category in categories if category not in labels]:
-        raise MiningError(f"the labels lack {len(lost)} categories (first: {lost[0]!r})")
-    return {category: list(labels[category]) for category in categories}
-
-
-def _file(row: _Row, layout: str) -> str:
-    item = row.made.item
-    return item.file if layout == "imagenet-d" else f"{item.category}/{item.id}.png"
-
-
 def _metadata_file(files: Mapping[str, _Row]) -> bytes:
-    """A row for each image; what surrogates said, and how people voted, beside how it was made."""
+    """Return a Parquet table with a row for each image: its plan, generator, predictions and votes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = list(files.items())
-    votes = [row.decision for _, row in rows]
+    items = [row.image.item for row in files.values()]
+    selected = [row.selected for row in files.values()]
+    votes = [row.decision for row in files.values()]
     table = pa.table(
         {
-            "file": [name for name, _ in rows],
-            "sha256": [row.chosen.sha256 for _, row in rows],
-            "id": [row.made.item.id for _, row in rows],
-            "category": [row.made.item.category for _, row in rows],
-            "kind": [row.made.item.kind for _, row in rows],
-            "nuisance": [row.made.item.nuisance for _, row in rows],
-            "prompt": [row.made.item.prompt for _, row in rows],
-            "seed": pa.array([row.made.item.seed for _, row in rows], pa.int64()),
-            "generator": [json.dumps(row.made.generator, sort_keys=True) for _, row in rows],
+            "file": list(files),
+            "sha256": [one.sha256 for one in selected],
+            **{
+                name: [getattr(item, name) for item in items]
+                for name in ("id", "category", "kind", "nuisance", "prompt")
+            },
+            "seed": pa.array([item.seed for item in items], pa.int64()),
+            "generator": [json.dumps(row.image.generator, sort_keys=True) for row in files.values()],
             "surrogates": pa.array(
-                [list(row.chosen.predicted.items()) for _, row in rows], pa.map_(pa.string(), pa.string())
+                [list(one.predicted.items()) for one in selected], pa.map_(pa.string(), pa.string())
             ),
-            "votes_yes": pa.array([None if one is None else one.yes for one in votes], pa.int32()),
-            "votes_no": pa.array([None if one is None else one.no for one in votes], pa.int32()),
-            "settled": pa.array([None if one is None else one.settled for one in votes], pa.bool_()),
+            "votes_yes": pa.array([one and one.yes for one in votes], pa.int32()),
+            "votes_no": pa.array([one and one.no for one in votes], pa.int32()),
+            "settled": pa.array([one and one.settled for one in votes], pa.bool_()),
         }
     )
     buffer = io.BytesIO()
@@ -224,9 +199,65 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
+def _datasheet(
+    texts: Mapping[str, str],
+    rows: Sequence[_Row],
+    listed: Sequence[SelectedImage],
+    review: Review | None,
+    grouping: Grouping | None,
+) -> str:
+    """Return the datasheet as Markdown."""
+    items = [row.image.item for row in rows]
+    surrogates = list(listed[0].predicted)
+    fewest = min(row.selected.failures for row in rows)
+    many = len(surrogates)
+    failed = f"all {many}" if fewest == many else f"at least {fewest} of the {many}"
+    by_category = Counter(item.category for item in items).most_common()
+    status = None if review is None else review_status(review)
+
+    def quoted(value: Any) -> str:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+    return render_fragment(
+        "mining/datasheet.md",
+        **texts,
+        items=items,
+        generated=len(listed),
+        kept=sum(one.kept for one in listed),
+        generators=list({quoted(row.image.generator): row.image.generator for row in rows}),
+        surrogates=surrogates,
+        status=status,
+        rules=None if review is None else review.rules,
+        grouping=grouping,
+        several=sum(len(outputs) > 1 for outputs in (grouping or {}).values()),
+        most=by_category[0],
+        fewest=by_category[-1],
+        categories=by_category,
+        prompts={
+            kind: [quoted(prompt) for prompt in sorted({item.prompt for item in items if item.kind == kind})]
+            for kind in sorted({item.kind for item in items})
+        },
+        failed="it" if many == 1 else failed,
+        voters=[one for one in status.reviewers if one.votes] if status else [],
+        decisions=", ".join(
+            f"{status.count(name):,} {name}" for name in ("accepted", "rejected", "tied", "open")
+        )
+        if status
+        else "",
+        distribution={
+            name: sorted(
+                Counter(str(getattr(item, name)) for item in items).items(), key=lambda row: (-row[1], row[0])
+            )
+            for name in ("kind", "nuisance", "category")
+        },
+        counted=counted,
+        estimate=lambda value: "undefined" if value is None else f"{value:.2f}",
+    )
+
+
 @dataclass(frozen=True)
 class SetImage:
-    """What is unusual about an image; empty where nobody knows."""
+    """Kind and nuisance of an image; empty if unknown."""
 
     kind: str
     nuisance: str
@@ -234,36 +265,29 @@ class SetImage:
 
 @dataclass(frozen=True, eq=False)
 class MinedSet:
-    """A set, opened."""
+    """An opened set."""
 
     data: Dataset
     images: tuple[SetImage, ...]
-    """In the order of the data set."""
+    """In the order of the dataset."""
     surrogates: tuple[str, ...]
-    """Models whose failures chose the images, as far as the set says."""
+    """Models whose failures selected the images, if known."""
     labels: Grouping | None
-    """The outputs of each category, if the set has them."""
+    """Outputs of each category, if the set has them."""
 
 
 def open_set(location: str) -> MinedSet:
-    """A set that `beaufort mine export` wrote, or any data set: `imagenet-d:FOLDER`, class folders.
-
-    Args:
-        location: as `load_dataset` takes it.
-    """
+    """Open a set of `beaufort mine export`, or any dataset that `load_dataset` opens."""
     data = load_dataset(location)
-    folder = Path(parse_spec(location).location)  # of a part of a set, too: it was chosen by the same models
+    folder = Path(parse_spec(location).location)  # also of a part of a set
     known = _read_metadata(folder / METADATA) if (folder / METADATA).is_file() else {}
-    images = tuple(known[one][0] if one in known else SetImage(_kind(one), "") for one in data.ids)
+    folders = {one: one.partition("/")[0] for one in data.ids}
+    kinds = {one: first if first in KIND_FOLDERS else "" for one, first in folders.items()}
+    images = tuple(known[one][0] if one in known else SetImage(kinds[one], "") for one in data.ids)
     surrogates = dict.fromkeys(name for _, names in known.values() for name in names)
     categories = folder / CATEGORIES
     labels = read_grouping(categories) if categories.is_file() else None
     return MinedSet(data, images, tuple(surrogates), labels)
-
-
-def _kind(image: str) -> str:
-    first = image.partition("/")[0]
-    return first if first in KIND_FOLDERS else ""
 
 
 def _read_metadata(path: Path) -> Mapping[str, tuple[SetImage, tuple[str, ...]]]:

@@ -1,4 +1,4 @@
-"""Generating the images of a plan: one PNG for each row, with everything about it inside."""
+"""Generation of the images of a plan: one PNG for each row, with all facts in its metadata."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from beaufort.mining.diffusion import DiffusionGenerator, RetouchGenerator
 from beaufort.mining.plan import MiningError, PlanItem, read_rows, validate_plan, write_plan
 
 PLAN = "plan.csv"
-"""The plan of a folder, in it, so that later steps know which images must exist."""
+"""Copy of the plan in the folder of the images, so that later steps know which images must exist."""
 _KEY = "beaufort"
 
 
 class Generator(Protocol):
-    """Generates images of items; each depends on its item and on `facts`, and on nothing else."""
+    """Generates images, each of which depends only on its item and on `facts`."""
 
     batch: int
-    """Items that are generated at a time."""
+    """Largest number of items of one call of `make`."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What generates the images, as plain values: a name, settings, digests of what it uses."""
+        """Name, settings and digests of inputs, as plain values."""
         ...
 
     def check(self, items: Sequence[PlanItem]) -> None:
-        """Raise an error if one of the items cannot be generated, before any is."""
+        """Raise an error if one of the items cannot be generated."""
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
         """Return the images of at most `batch` items."""
@@ -52,19 +52,19 @@ class FolderGenerator:
     batch = 1
 
     def __init__(self, path: Path) -> None:
-        self._folder, content = path.parent, path.read_bytes() if path.is_file() else b""
         rows = read_rows(path)
         validate_plan([item for item, _ in rows])  # a duplicate row would silently use the last file
+        self._folder = path.parent.resolve()
         self._files = {item.id: row.get("file", "") for item, row in rows}
-        self._digest = sha256(content).hexdigest()
+        self._digest = sha256(path.read_bytes()).hexdigest()
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The list that the images come from."""
+        """Digest of the list of images."""
         return {"name": "folder", "list": self._digest}
 
     def check(self, items: Sequence[PlanItem]) -> None:
-        """Raise an error unless every item is in the list, with a file in its folder."""
+        """Raise an error unless every item has a file in the folder of the list."""
         for item in items:
             if not (file := self._files.get(item.id)):
                 raise MiningError(
@@ -73,14 +73,14 @@ class FolderGenerator:
             self._path(file)
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
-        """Return the images as they are, without transparency."""
+        """Return the images without transparency."""
         return [read_image(self._path(self._files[item.id])).convert("RGB") for item in items]
 
     def _path(self, file: str) -> Path:
-        folder = self._folder.resolve()
-        if "\0" not in file and (path := (folder / file).resolve()).is_relative_to(folder) and path.is_file():
-            return path
-        raise MiningError(f"file must be a file in the folder of the list, got {file!r}")
+        path = self._folder / file
+        if "\0" in file or not path.resolve().is_relative_to(self._folder) or not path.is_file():
+            raise MiningError(f"file must be a file in the folder of the list, got {file!r}")
+        return path
 
 
 _GENERATORS: dict[str, Callable[..., Generator]] = {
@@ -93,11 +93,11 @@ _GENERATORS: dict[str, Callable[..., Generator]] = {
 
 
 def load_generator(text: str, **options: Any) -> Generator:
-    """Return the generator that a text stands for.
+    """Return a generator by its name.
 
     Args:
         text: `composite:CUTOUTS`, `folder:LIST.csv`, `diffusers:MODEL` or `conditional:FOLDER`.
-        **options: those of the generator's class; `diffusers` with `photos` is a `RetouchGenerator`.
+        **options: options of the generator's class; `diffusers` with `photos` is a `RetouchGenerator`.
     """
     kind, _, source = text.partition(":")
     if kind not in _GENERATORS or kind == "retouch" or not source:
@@ -105,19 +105,19 @@ def load_generator(text: str, **options: Any) -> Generator:
             "generator must be composite:CUTOUTS, folder:LIST.csv, diffusers:MODEL or conditional:FOLDER, "
             f"got {text!r}"
         )
-    made = _GENERATORS["retouch" if kind == "diffusers" and "photos" in options else kind]
-    accepted = [*inspect.signature(_GENERATORS[kind]).parameters, *inspect.signature(made).parameters]
+    generator = _GENERATORS["retouch" if kind == "diffusers" and "photos" in options else kind]
+    accepted = [*inspect.signature(_GENERATORS[kind]).parameters, *inspect.signature(generator).parameters]
     for name in options:
         validate_choice(f"option of {kind}", name, accepted)
     options |= {name: Path(str(options[name])) for name in ("photos", "surfaces") if name in options}
     if kind == "conditional":
         options.setdefault("steps", 30)
-    return made(source if kind == "diffusers" else Path(source), **options)
+    return generator(source if kind == "diffusers" else Path(source), **options)
 
 
 @dataclass(frozen=True)
 class GeneratedImage:
-    """An image that was generated, and how."""
+    """A generated image with its item and the facts of its generator."""
 
     path: Path
     item: PlanItem
@@ -131,16 +131,16 @@ def generate(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Generate the images of a plan that a folder lacks, and return how many were generated.
+    """Generate the images of a plan that are missing in a folder, and return how many were generated.
 
-    Started again after a kill, the folder ends with the same set. Images of another plan or generator are
-    rejected before anything is generated, and nothing is deleted.
+    An interrupted run can be resumed with the same result. A folder with images of a different plan or
+    generator is rejected before anything is generated.
 
     Args:
         items: the plan.
-        generator: what generates the images.
-        output: the folder; an image is at its kind, category and id, beside `plan.csv`.
-        progress: called with the number of existing images and of all.
+        generator: the generator.
+        output: the folder, with images at `KIND/CATEGORY/ID.png` beside `plan.csv`.
+        progress: called with the number of existing images and the number of all.
     """
     plan = validate_plan(items)
     generator.check(plan)
@@ -153,24 +153,24 @@ def generate(
             path = output / item.file
             path.parent.mkdir(parents=True, exist_ok=True)
             remove_leftovers(path.parent)
-            write_bytes(path, _encoded(image, item, generator))
+            write_bytes(path, _encode(image, item, generator))
         if progress is not None:
             progress(len(plan) - len(missing) + start + len(some), len(plan))
     return len(missing)
 
 
 def read_generated(folder: Path) -> tuple[GeneratedImage, ...]:
-    """Return the images in a folder with how they were generated, in the order of their paths."""
+    """Return the generated images in a folder, in the order of their paths."""
     return tuple(map(read_image_facts, _image_files(folder)))
 
 
 def read_image_facts(path: Path) -> GeneratedImage:
-    """Read how an image was generated from its own metadata; an error if it is damaged or renamed."""
+    """Read a generated image's metadata; an error if the file is damaged or renamed."""
     try:
-        read_image(path)  # rejects what is damaged, or too large
+        read_image(path)  # rejects damaged and too large files
         with Image.open(path, formats=["PNG"]) as opened:
             about = json.loads(opened.info[_KEY])
-        (item,) = validate_plan([PlanItem(**about["item"])])  # its names become folders
+        (item,) = validate_plan([PlanItem(**about["item"])])  # names are used as folders
         generator = dict(about["generator"])
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise MiningError(
@@ -182,15 +182,15 @@ def read_image_facts(path: Path) -> GeneratedImage:
 
 
 def _check_folder(plan: Sequence[PlanItem], generator: Generator, output: Path) -> set[str]:
-    """Return the ids of existing images; reject a folder of another plan or generator."""
+    """Return the ids of existing images; an error if the folder belongs to a different plan or generator."""
     planned = {item.id for item in plan}
     facts = _plain(generator.facts)
     existing = set()
     for found in map(read_image_facts, _image_files(output)):
         if found.item.id not in planned:
             raise MiningError(
-                f"{found.item.file} in {output} is not in the plan: {found.item.prompt!r}, seed "
-                f"{found.item.seed}; restore the row, move the image away, or use a new folder"
+                f"{found.item.file} in {output} is not in the plan ({found.item.prompt!r}, seed "
+                f"{found.item.seed}); restore the row, move the image away, or use a new folder"
             )
         if found.generator != facts:
             raise MiningError(
@@ -205,7 +205,7 @@ def _image_files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.glob("*/*/*.png")) if not path.name.startswith("."))
 
 
-def _encoded(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
+def _encode(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
     about = PngImagePlugin.PngInfo()
     about.add_itxt(_KEY, json.dumps({"item": asdict(item), "generator": _plain(generator.facts)}))
     buffer = io.BytesIO()
@@ -214,5 +214,5 @@ def _encoded(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
 
 
 def _plain(facts: Mapping[str, Any]) -> Any:
-    """Facts after a round trip through JSON, for comparison."""
+    """Return facts after a round trip through JSON, for comparison."""
     return json.loads(json.dumps(facts))

@@ -1,14 +1,13 @@
-"""Names of categories and nuisances: lists, spelling in prompts, and synonyms in answers."""
+"""Names of categories and nuisances: lists, spelling in prompts, and synonyms."""
 
 from __future__ import annotations
 
-import csv
-import io
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from beaufort._core.errors import OptionError
+from beaufort._core.files import read_csv
 from beaufort._core.validation import validate_unique
 
 KINDS = ("background", "texture", "material")
@@ -22,7 +21,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
 
 
 def display_name(category: str) -> str:
-    """Return a category as a prompt or a question names it.
+    """Return a category as spelled in prompts and questions.
 
     >>> display_name("t_shirt"), display_name("iron_for_clothes"), display_name("Cup/Mug")
     ('t shirt', 'iron (for clothes)', 'cup or mug')
@@ -33,7 +32,7 @@ def display_name(category: str) -> str:
 
 
 def synonyms(category: str) -> tuple[str, ...]:
-    """Return the other names of a category of ImageNet-D; none for any other category.
+    """Return other names of a category of ImageNet-D, and nothing for other categories.
 
     >>> synonyms("cellphone"), synonyms("zeppelin")
     (('cell phone', 'mobile phone'), ())
@@ -42,7 +41,7 @@ def synonyms(category: str) -> tuple[str, ...]:
 
 
 def prompt_name(name: str) -> str:
-    """Return a name as a prompt spells it; lists of scenes end names with `-s` and join words.
+    """Return a name as spelled in prompts, without the underscores and suffixes `-s` of lists of scenes.
 
     >>> prompt_name("phone_booth-s"), prompt_name("honeycombed")
     ('phone booth', 'honeycombed')
@@ -53,28 +52,24 @@ def prompt_name(name: str) -> str:
 def read_names(path: str | Path) -> tuple[str, ...]:
     """Read names from a text file with one per line, or from the column `name` of a CSV file.
 
-    `imagenet-d` stands for the 113 categories of ImageNet-D.
+    `imagenet-d` returns the 113 categories of ImageNet-D.
     """
     if path == "imagenet-d":
         from beaufort.data.labels import label_maps
 
         return tuple(label_maps["imagenet-d"].classes)
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        names = _column(text, path) if path.suffix.lower() == ".csv" else text.splitlines()
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise OptionError(f"cannot read names from {path} as a text file in UTF-8: {error}") from None
-    if not (found := [name.strip() for name in names if name.strip()]):
+    if path.suffix.lower() == ".csv":
+        names = [row["name"] for _, row in read_csv(path, ["name"])]
+    else:
+        try:
+            names = path.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"cannot read names from {path} as a text file in UTF-8: {error}") from None
+    names = [name.strip() for name in names if name.strip()]
+    if not names:
         raise OptionError(f"{path} contains no names")
-    return tuple(validate_unique(f"names in {path}", found))
-
-
-def _column(text: str, path: Path) -> list[str]:
-    rows = csv.DictReader(io.StringIO(text))
-    if "name" not in (rows.fieldnames or ()):
-        raise OptionError(f"{path} has no column name; its columns are {rows.fieldnames}")
-    return [row["name"] or "" for row in rows]
+    return tuple(validate_unique(f"names in {path}", names))
 
 
 @cache

@@ -1,9 +1,7 @@
-"""The plan: one row for each image, as a CSV file that people can read, cut and correct."""
+"""Plans of images to generate: CSV files with one row for each image, which can be edited."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from beaufort._core.errors import BeaufortError
-from beaufort._core.files import write_output
+from beaufort._core.files import read_csv, write_output
 from beaufort._core.text import csv_text
 from beaufort._core.validation import validate_choice, validate_count, validate_integer
 from beaufort.mining.names import BUILT_IN, KINDS, prompt_name
@@ -26,7 +24,7 @@ TEMPLATES = {
 
 
 class MiningError(BeaufortError, ValueError):
-    """A plan, an image or a generator that cannot be used as given."""
+    """An invalid plan, image, generator or set."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +32,21 @@ class PlanItem:
     """An image to be generated."""
 
     category: str
-    """The intended category, which is its label."""
+    """Intended category, which is the label."""
     kind: str
-    """background, texture or material."""
+    """`background`, `texture` or `material`."""
     nuisance: str
     prompt: str
     seed: int
 
     @cached_property
     def id(self) -> str:
-        """A hash of all fields, so that another row is another image."""
+        """Hash of all fields."""
         return sha256(json.dumps(astuple(self)).encode()).hexdigest()[:20]
 
     @property
     def file(self) -> str:
-        """Relative path of its image: kind, category, id."""
+        """Relative path of the image."""
         return f"{self.kind}/{self.category}/{self.id}.png"
 
 
@@ -64,12 +62,12 @@ def make_plan(
     sample: int | None = None,
     seed: int = 0,
 ) -> tuple[PlanItem, ...]:
-    """Cross every category with every nuisance.
+    """Combine every category with every nuisance.
 
     Args:
-        categories: names; each becomes a label.
+        categories: names, which become labels.
         nuisances: names for each kind; `BUILT_IN` by default.
-        templates: sentences with `{category}` and `{nuisance}` by kind; `TEMPLATES` for the others.
+        templates: sentences with `{category}` and `{nuisance}` by kind; `TEMPLATES` for other kinds.
         each: images for each pair.
         sample: number of pairs to draw; all by default.
         seed: seed of the sample and of the images' seeds, which do not depend on the rest of the plan.
@@ -113,32 +111,24 @@ def write_plan(items: Sequence[PlanItem], path: Path, *, replace: bool = True) -
 
 
 def read_plan(path: Path) -> tuple[PlanItem, ...]:
-    """Read a plan from a CSV file; further columns are ignored."""
+    """Read a plan from a CSV file; additional columns are ignored."""
     return validate_plan([item for item, _ in read_rows(path)])
 
 
 def read_rows(path: Path) -> list[tuple[PlanItem, dict[str, str]]]:
     """Read the items of a CSV file, each with all columns of its row."""
-    try:
-        lines = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")))
-        rows = [(lines.line_num, row) for row in lines]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MiningError(f"cannot read the plan {path} as a CSV file in UTF-8: {error}") from None
-    if missing := [name for name in _COLUMNS if name not in (lines.fieldnames or ())]:
-        raise MiningError(f"{path} has no column {missing[0]}; a plan has {', '.join(_COLUMNS)}")
     found = []
-    for line, row in rows:
-        category, kind, nuisance, prompt, seed = (row[name] or "" for name in _COLUMNS)
+    for line, row in read_csv(path, _COLUMNS, MiningError):
+        category, kind, nuisance, prompt, seed = (row[name] for name in _COLUMNS)
         try:
-            item = PlanItem(category, kind, nuisance, prompt, int(seed))
+            found.append((PlanItem(category, kind, nuisance, prompt, int(seed)), row))
         except ValueError:
             raise MiningError(f"{path}, line {line}: seed must be an integer, got {seed!r}") from None
-        found.append((item, {key: value or "" for key, value in row.items() if isinstance(key, str)}))
     return found
 
 
 def validate_plan(items: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
-    """Return items that can all be generated: known kinds, valid folder names, no duplicates."""
+    """Return items with known kinds, valid folder names and no duplicates."""
     if not items:
         raise MiningError("the plan is empty")
     seen: set[str] = set()

@@ -1,16 +1,17 @@
-"""Predictions of models for a mined set, from the ordinary evaluation and its store."""
+"""Predictions of models for a mined set, from the evaluation and its store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.validation import validate_unique
 from beaufort.data import Dataset
 from beaufort.data.labels import Grouping, LabelError, label_maps, read_grouping
 from beaufort.mining.names import display_name
@@ -23,7 +24,7 @@ if TYPE_CHECKING:  # evaluation needs pyarrow, which generating images does not
     from beaufort.suites import Suite
 
 OTHER = -1
-"""The category of an output that belongs to none."""
+"""Index for outputs that belong to no category."""
 
 _ZERO_SHOT = "open_clip:"
 _PROMPT = "A photo of a {}"
@@ -31,39 +32,40 @@ _PROMPT = "A photo of a {}"
 
 @dataclass(frozen=True, eq=False)
 class SetPredictions:
-    """Predictions of several models for the images of a set, in one order."""
+    """Predictions of models for the images of a set."""
 
     models: tuple[str, ...]
     categories: tuple[str, ...]
     ids: tuple[str, ...]
     labels: NDArray[np.int64]
-    """The intended category of each image, by its place."""
+    """Index of the intended category of each image."""
     predicted: NDArray[np.int64]
-    """`(models, images)`: the predicted category, `OTHER` for an output that belongs to none."""
+    """`(models, images)`: index of the predicted category, or `OTHER`."""
     confidence: NDArray[np.float32]
-    """`(models, images)`: the probability of that prediction."""
+    """`(models, images)`: probability of the prediction."""
     runners_up: NDArray[np.int64]
-    """`(models, images)`: the most probable category that is not the intended one; `OTHER` if unknown."""
+    """`(models, images)`: the most probable category that is not the label; `OTHER` if unknown."""
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
-        """`(models, images)`: whether the prediction is not the intended category."""
+        """`(models, images)`: whether the prediction is wrong."""
         wrong: NDArray[np.bool_] = self.predicted != self.labels
         return wrong
 
     def row(self, model: str) -> int:
         """Return the row of a model."""
         if model not in self.models:
-            raise MiningError(f"unknown model {model!r}; there are {', '.join(self.models)}")
+            raise MiningError(f"unknown model {model!r}; models are {', '.join(self.models)}")
         return self.models.index(model)
 
-    def name_of(self, category: int) -> str:
-        """Return a category's name, or what stands for none."""
+    def name(self, model: str, place: int) -> str:
+        """Return the name of the category that a model predicts for an image."""
+        category = self.predicted[self.row(model), place]
         return "(no category)" if category == OTHER else self.categories[category]
 
 
 def mined_suite() -> Suite:
-    """Return the suite that predictions for mined sets are stored under: the images as they are."""
+    """Return the suite of predictions for mined sets, which has only clean images."""
     from beaufort.suites import Suite
 
     return Suite(
@@ -86,17 +88,17 @@ def predict_set(
     batch_size: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> SetPredictions:
-    """Run models on a set, except where the store has their predictions; the order of models is kept.
+    """Run models on a set, reusing stored predictions, and return predictions in the order of the models.
 
     Args:
-        models: texts for `load_model`, or whatever `evaluate` takes. Models of open_clip choose among the
-            names of the categories, with the prompt "A photo of a …".
+        models: models as for `evaluate`. Models of open_clip choose among the names of the categories, with
+            the prompt "A photo of a …".
         data: the set.
         store: where predictions are stored.
-        labels: the outputs of the other models that count as each category, the name of a label map, or a
-            JSON file; names decide by default.
+        labels: outputs of the other models that count as each category, the name of a label map, or a JSON
+            file; matched by name by default.
         convention: `all`, so that an output of no category is a failure, or `restricted` to the categories;
-            `all` if labels are given.
+            `all` by default with labels.
         batch_size: as for `evaluate`.
         progress: as for `evaluate`.
     """
@@ -107,39 +109,28 @@ def predict_set(
         raise MiningError("at least one model is required")
     labels = find_labels(labels)
     names = [display_name(category) for category in data.classes]
-    plain, zero_shot = [], []
     is_zero_shot = [isinstance(one, str) and one.startswith(_ZERO_SHOT) for one in models]
-    for one, by_name in zip(models, is_zero_shot, strict=True):
-        if by_name:
-            zero_shot.append(LazyModel(one, {"classes": names, "templates": (_PROMPT,)}))
-        else:
-            plain.append(one)
-    found: dict[bool, list[_ModelPredictions]] = {False: [], True: []}
-    if plain:
-        convention = convention or ("all" if labels is not None else None)
+    by_name = {category: (place,) for place, category in enumerate(data.classes)}
+    found: dict[int, _ModelPredictions] = {}
+    for zero_shot in sorted(set(is_zero_shot)):
+        places = [place for place, one in enumerate(is_zero_shot) if one == zero_shot]
+        group, group_labels = [models[place] for place in places], labels
+        group_convention = convention or ("all" if labels is not None else None)
+        if zero_shot:
+            group = [LazyModel(one, {"classes": names, "templates": (_PROMPT,)}) for one in group]
+            group_labels, group_convention = by_name, "restricted"
+        options = RunOptions(convention=group_convention, batch_size=batch_size)
         try:
-            options = RunOptions(convention=convention, batch_size=batch_size)
-            done = evaluate(
-                plain, mined_suite(), data, store, labels=labels, options=options, progress=progress
+            run = evaluate(
+                group, mined_suite(), data, store, labels=group_labels, options=options, progress=progress
             )
         except LabelError as error:
             raise error.without("--classes", "--labels identity") from None
-        found[False] = _model_predictions(done, data)
-    if zero_shot:
-        places = {category: (place,) for place, category in enumerate(data.classes)}
-        options = RunOptions(convention="restricted", batch_size=batch_size)
-        done = evaluate(
-            zero_shot, mined_suite(), data, store, labels=places, options=options, progress=progress
-        )
-        found[True] = _model_predictions(done, data)
-    # In the order in which models were given: callers tell surrogates from others by it.
-    rows = {by_name: iter(some) for by_name, some in found.items()}
-    ordered = [next(rows[by_name]) for by_name in is_zero_shot]
-    model_names = [one.model for one in ordered]
-    if twice := next((name for name in model_names if model_names.count(name) > 1), None):
-        raise MiningError(f"two models have the name {twice!r}; each must have a name of its own")
+        found |= dict(zip(places, _model_predictions(run, data), strict=True))
+    # In the order in which models were passed, because callers tell surrogates from others by it.
+    ordered = [found[place] for place in range(len(models))]
     return SetPredictions(
-        tuple(model_names),
+        tuple(validate_unique("names of models", [one.model for one in ordered], MiningError)),
         data.classes,
         tuple(data.ids),
         data.labels,
@@ -150,45 +141,37 @@ def predict_set(
 
 
 def find_labels(labels: Grouping | str | None) -> Grouping | None:
-    """Return the outputs of each category by the name of a label map or from a JSON file."""
+    """Return the outputs of each category, from a label map or a JSON file if a name is passed."""
     if not isinstance(labels, str):
         return labels
     return label_maps[labels].grouping if labels in label_maps else read_grouping(labels)
 
 
-@dataclass(frozen=True)
-class _ModelPredictions:
+class _ModelPredictions(NamedTuple):
     model: str
     predicted: NDArray[np.int64]
     confidence: NDArray[np.float32]
     runner_up: NDArray[np.int64]
 
 
-def _model_predictions(done: Run, data: Dataset) -> list[_ModelPredictions]:
-    """Return the predictions of each model, in the order in which models were given."""
-    if done.problems:
-        first = done.problems[0]
+def _model_predictions(run: Run, data: Dataset) -> Iterator[_ModelPredictions]:
+    """Yield the predictions of each model in the order of the images."""
+    if run.problems:
+        first = run.problems[0]
         raise MiningError(
-            f"{len(done.problems)} images of {data.name} cannot be read (first: {first.id}: {first.message})"
+            f"{len(run.problems)} images of {data.name} cannot be read (first: {first.id}: {first.message})"
         )
-    if done.failures:
-        raise MiningError(f"a model failed: {done.failures[0]}")
-    results = done.scores(calibration=False).results
+    if run.failures:
+        raise MiningError(f"a model failed: {run.failures[0]}")
+    results = run.scores(calibration=False).results
     order = {one: place for place, one in enumerate(data.ids)}
-    found = []
-    for result in done.results:
-        answers = results.predictions(result.model)
-        places = np.array([order[one] for one in answers.ids])
-        top = np.empty((len(places), answers.top.shape[2]), np.int64)
+    for result in run.results:
+        predictions = results.predictions(result.model)
+        places = np.array([order[one] for one in predictions.ids])
+        top = np.empty((len(places), predictions.top.shape[2]), np.int64)
         confidence = np.empty(len(places), np.float32)
-        top[places], confidence[places] = answers.top[0], answers.confidence[0]
+        top[places], confidence[places] = predictions.top[0], predictions.confidence[0]
         top[top >= len(data.classes)] = OTHER
-        found.append(_ModelPredictions(result.model, top[:, 0], confidence, _runners_up(top, data.labels)))
-    return found
-
-
-def _runners_up(top: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each image the most probable category that is not the intended one."""
-    usable = (top != OTHER) & (top != labels[:, None])
-    first = top[np.arange(len(top)), usable.argmax(axis=1)]
-    return np.where(usable.any(axis=1), first, OTHER)
+        wrong = (top != OTHER) & (top != data.labels[:, None])
+        runner_up = np.where(wrong.any(axis=1), top[np.arange(len(top)), wrong.argmax(axis=1)], OTHER)
+        yield _ModelPredictions(result.model, top[:, 0], confidence, runner_up)

@@ -1,13 +1,11 @@
-"""Which images are kept: those that surrogate models get wrong; and whether failures transfer."""
+"""Selection of images that surrogate models get wrong, and transfer of failures between models."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.files import write_output
+from beaufort._core.files import read_csv, write_output
 from beaufort._core.text import csv_text
 from beaufort._core.validation import validate_unique
 from beaufort.data import Dataset, load_dataset
@@ -37,40 +35,40 @@ class SelectedImage:
     category: str
     kept: bool
     predicted: dict[str, str]
-    """The category that each surrogate predicted."""
+    """Category predicted by each surrogate."""
 
     @property
     def failures(self) -> int:
-        """Number of surrogates that did not predict the intended category."""
+        """Number of surrogates with a wrong prediction."""
         return sum(one != self.category for one in self.predicted.values())
 
 
 @dataclass(frozen=True, eq=False)
 class MinedSelection:
-    """The images that surrogates fail on, among all generated ones."""
+    """Generated images, and which of them are kept because surrogates fail."""
 
     predictions: SetPredictions
     surrogates: tuple[str, ...]
     needed: int
-    """Surrogates that must fail on an image that is kept."""
+    """Number of surrogates that must fail on a kept image."""
     images: tuple[GeneratedImage, ...]
     """In the order of the predictions."""
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """For each image whether enough surrogates fail on it."""
+        """Whether enough surrogates fail on each image."""
         rows = [self.predictions.row(name) for name in self.surrogates]
         enough: NDArray[np.bool_] = self.predictions.failed[rows].sum(axis=0) >= self.needed
         return enough
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Models that are no surrogates."""
+        """Models that are not surrogates."""
         return tuple(name for name in self.predictions.models if name not in self.surrogates)
 
     @property
     def rule(self) -> str:
-        """The rule in words."""
+        """Description of the rule."""
         many = len(self.surrogates)
         if many == 1:
             return "the surrogate fails"
@@ -79,14 +77,14 @@ class MinedSelection:
 
 
 def open_generated(folder: Path) -> tuple[Dataset, tuple[GeneratedImage, ...]]:
-    """Open the images of a folder as a dataset, with how each was generated, in its order."""
+    """Open a folder of generated images as a dataset, with the facts of each image in the same order."""
     images = {one.path.relative_to(folder).as_posix(): one for one in read_generated(folder)}
     if not images:
-        raise MiningError(f"{folder} has no images; generate them with `beaufort mine generate`")
+        raise MiningError(f"{folder} contains no images; generate them with `beaufort mine generate`")
     planned = {item.file: None for item in read_plan(folder / PLAN)}
-    if lost := [file for file in planned if file not in images]:
+    if missing := [file for file in planned if file not in images]:
         raise MiningError(
-            f"{len(lost)} of {len(planned)} planned images are missing in {folder} (first: {lost[0]}); "
+            f"{len(missing)} of {len(planned)} planned images are missing in {folder} (first: {missing[0]}); "
             "generate them with `beaufort mine generate`"
         )
     if extra := [file for file in images if file not in planned]:
@@ -95,8 +93,8 @@ def open_generated(folder: Path) -> tuple[Dataset, tuple[GeneratedImage, ...]]:
             "the plan, or move them away"
         )
     data = load_dataset(f"mined:{folder}")
-    if strange := [one for one in data.ids if one not in images]:
-        raise MiningError(f"{strange[0]} in {folder} is not a generated PNG; move it away")
+    if foreign := [one for one in data.ids if one not in images]:
+        raise MiningError(f"{foreign[0]} in {folder} is not a generated PNG; move it away")
     return data, tuple(images[one] for one in data.ids)
 
 
@@ -128,10 +126,10 @@ def select(
     """Keep the images that surrogates get wrong.
 
     Args:
-        predictions: of the surrogates, and of other models, for all images.
+        predictions: predictions of the surrogates and perhaps other models.
         images: the images, in the order of the predictions.
         surrogates: names of models.
-        rule: `all` of the surrogates, or `K-of-N` of them, must not predict the intended category.
+        rule: how many surrogates must be wrong: `all`, or `K-of-N`.
     """
     for name in validate_unique("surrogates", surrogates):
         predictions.row(name)
@@ -140,13 +138,9 @@ def select(
 
 def write_selection(selection: MinedSelection, path: Path) -> None:
     """Write a row for each image: predictions of surrogates, and whether it is kept."""
-    predictions = selection.predictions
     rows: list[list[Any]] = []
     for place, (image, kept) in enumerate(zip(selection.images, selection.kept.tolist(), strict=True)):
-        predicted = {
-            name: predictions.name_of(int(predictions.predicted[predictions.row(name), place]))
-            for name in selection.surrogates
-        }
+        predicted = {name: selection.predictions.name(name, place) for name in selection.surrogates}
         digest = sha256(image.path.read_bytes()).hexdigest()
         one = SelectedImage(image.item.file, digest, image.item.category, kept, predicted)
         text = json.dumps(predicted, ensure_ascii=False)
@@ -155,48 +149,43 @@ def write_selection(selection: MinedSelection, path: Path) -> None:
 
 
 def read_selection(path: Path) -> tuple[SelectedImage, ...]:
-    """Read the rows that `beaufort mine select` wrote."""
-    try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
-        found = tuple(map(_selected, rows))
-        validate_unique("files", [one.file for one in found])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, csv.Error) as error:
-        reason = (
-            f"no column {error}" if isinstance(error, KeyError) else getattr(error, "strerror", 0) or error
+    """Read the `selection.csv` of `beaufort mine select`."""
+    images = []
+    for line, row in read_csv(path, _COLUMNS, MiningError):
+        try:
+            predicted = json.loads(row["surrogates"])
+        except (ValueError, RecursionError):
+            predicted = None
+        if (
+            not isinstance(predicted, dict)
+            or not predicted
+            or not set(map(type, predicted.values())) == {str}
+        ):
+            raise MiningError(f"{path}, line {line}: surrogates must be JSON with a category for each")
+        if row["kept"] not in ("0", "1"):
+            raise MiningError(f"{path}, line {line}: kept must be 0 or 1, got {row['kept']!r}")
+        if "\0" in row["file"]:
+            raise MiningError(f"{path}, line {line}: invalid file name {row['file']!r}")
+        if images and predicted.keys() != images[0].predicted.keys():
+            raise MiningError(f"{path}, line {line}: predictions of different surrogates for {row['file']}")
+        images.append(
+            SelectedImage(row["file"], row["sha256"], row["category"], row["kept"] == "1", predicted)
         )
-        raise MiningError(f"cannot read {path} as a selection of `beaufort mine select`: {reason}") from None
-    if not found:
+    if not images:
         raise MiningError(f"{path} contains no images")
-    if other := next((one for one in found if one.predicted.keys() != found[0].predicted.keys()), None):
-        raise MiningError(f"{path} has predictions of different surrogates for {other.file}")
-    return found
-
-
-def _selected(row: Mapping[str, str]) -> SelectedImage:
-    file, digest, category, kept, surrogates = (row[name] for name in _COLUMNS if name != "failures")
-    predicted = json.loads(surrogates)
-    if (
-        not isinstance(predicted, dict)
-        or not predicted
-        or not all(isinstance(one, str) for one in predicted.values())
-    ):
-        raise ValueError(f"surrogates must be JSON with a category for each, got {surrogates:.60}")
-    if kept not in ("0", "1"):
-        raise ValueError(f"kept must be 0 or 1, got {kept!r}")
-    if "\0" in file:
-        raise ValueError(f"invalid file name {file!r}")
-    return SelectedImage(file, digest, category, kept == "1", predicted)
+    validate_unique(f"files in {path}", [one.file for one in images], MiningError)
+    return tuple(images)
 
 
 def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 0, seed: int = 0) -> int:
     """Write the kept images as a list for `beaufort review create`, and return how many there are.
 
     Args:
-        selection: what was kept.
+        selection: the selection.
         path: the list, in the folder of the images.
-        controls: number of hidden controls of each sort, from images that every surrogate gets right: as
-            they are, which is clearly valid, and with the name of another category, which is clearly wrong.
-        seed: seed of the choice of controls.
+        controls: number of hidden controls of each kind, from images that every surrogate gets right: valid
+            ones, and ones with the name of another category, which are invalid.
+        seed: seed of the controls.
     """
     rows = [
         [image.item.file, image.item.category, ""]
@@ -204,12 +193,12 @@ def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 
         if kept
     ]
     if not rows:
-        raise MiningError(f"there is no image to review: on none of them {selection.rule}")
-    judged = len(rows)
+        raise MiningError(f"there is no image to review; an image is kept if {selection.rule}")
+    count = len(rows)
     if controls:
         rows += _controls(selection, controls, random.Random(seed))
     write_output(path, csv_text(("file", "category", "role"), rows).encode())
-    return judged
+    return count
 
 
 def _controls(selection: MinedSelection, controls: int, rng: random.Random) -> list[list[str]]:
@@ -242,12 +231,12 @@ class ModelHardness:
     surrogate: bool
     unfiltered: Estimate
     kept: Estimate | None
-    """None if nothing was kept. It is low by construction for a surrogate, and no measure of it."""
+    """None if nothing was kept. For a surrogate it is low by construction."""
 
 
 @dataclass(frozen=True)
 class TransferCell:
-    """The failures of one model that another one has too."""
+    """Failures of one model that another one shares."""
 
     source: str
     target: str
@@ -257,17 +246,17 @@ class TransferCell:
 
 @dataclass(frozen=True)
 class NuisanceFailures:
-    """How often one model fails with one nuisance."""
+    """Fraction of images with a nuisance on which a model fails."""
 
     kind: str
     nuisance: str
-    """Empty for all of its kind."""
+    """Empty for all nuisances of the kind."""
     model: str
     failures: Estimate
 
 
 def hardness(selection: MinedSelection) -> tuple[ModelHardness, ...]:
-    """Return every model's accuracy on all and on the kept images; surrogates are marked, and come last."""
+    """Return the accuracy of models on all and on kept images; surrogates are marked and last."""
     kept, found = selection.kept, []
     for name in (*selection.others, *selection.surrogates):
         right = ~selection.predictions.failed[selection.predictions.row(name)]
@@ -277,7 +266,7 @@ def hardness(selection: MinedSelection) -> tuple[ModelHardness, ...]:
 
 
 def transfer_matrix(selection: MinedSelection) -> tuple[TransferCell, ...]:
-    """Return for every two models the fraction of the first one's failures that the second has too."""
+    """Return for every pair of models the fraction of the first one's failures that the second shares."""
     predictions = selection.predictions
     return tuple(
         TransferCell(source, target, _fraction(theirs[own]) if own.any() else None)
@@ -290,11 +279,9 @@ def transfer_matrix(selection: MinedSelection) -> tuple[TransferCell, ...]:
 def nuisance_failures(
     predictions: SetPredictions, nuisances: Sequence[tuple[str, str]]
 ) -> tuple[NuisanceFailures, ...]:
-    """Return how often each model fails, for each kind and each nuisance.
+    """Return the fraction of failures of each model, for each kind and nuisance.
 
-    Args:
-        predictions: of all models.
-        nuisances: the kind and the nuisance of each image; empty where it is unknown.
+    `nuisances` are the kind and the nuisance of each image, empty if unknown.
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for place, (kind, nuisance) in enumerate(nuisances):

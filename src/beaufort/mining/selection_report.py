@@ -1,4 +1,4 @@
-"""The report of a selection: tables and a page, and the whole step from images to it."""
+"""Selection of generated images by surrogates, with its report: tables and a page."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import numpy as np
 from beaufort._core.text import counted
 from beaufort.data.images import read_image
 from beaufort.mining._report_parts import (
-    MARK,
+    GALLERY,
     EstimateColumn,
+    ModelRoles,
     PageCell,
-    PageChart,
     PageImage,
+    chart_dots,
     estimate_cell,
-    marked_name,
-    nuisance_table,
-    role,
     thumbnail,
     write_nuisances,
     write_page,
@@ -42,8 +40,6 @@ from beaufort.mining.surrogate_curve import SUBSETS, hardness_curve, orders_are_
 if TYPE_CHECKING:
     from beaufort.store import Store
 
-_GALLERY = 48
-
 
 def select_images(
     images: Path,
@@ -59,26 +55,26 @@ def select_images(
 ) -> MinedSelection:
     """Run models on generated images, keep what the surrogates get wrong, and write the report.
 
-    The kept images are listed in `kept.csv` in their folder, as `create_review` takes them.
+    The kept images are listed in `kept.csv` in their folder, as input of `create_review`.
 
     Args:
-        images: the folder that `generate` filled.
-        surrogates: models that choose, as for `predict_set`.
+        images: the folder filled by `generate`.
+        surrogates: models that select, as for `predict_set`.
         output: folder of the report.
         store: where predictions are stored.
-        others: models that do not choose, to see how hard the images are for them.
+        others: models that do not select, to measure how hard the images are for them.
         rule: as for `select`.
         controls: as for `write_review_list`.
         seed: seed of the controls and of the sets of surrogates.
-        **options: those of `predict_set`: labels, convention, batch_size, progress.
+        **options: options of `predict_set`: labels, convention, batch_size, progress.
     """
     parse_rule(rule, len(surrogates))  # before models run, which may take hours
-    data, made = open_generated(images)
+    data, generated = open_generated(images)
     predictions = predict_set([*surrogates, *others], data, store, **options)
-    selection = select(predictions, made, predictions.models[: len(surrogates)], rule=rule)
-    if selection.kept.any():  # first, as it may fail: the list and the report are always of one selection
+    selection = select(predictions, generated, predictions.models[: len(surrogates)], rule=rule)
+    if selection.kept.any():  # first, because it may fail: list and report are always of one selection
         write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
-    else:  # that of an earlier selection would pass for this one's
+    else:  # remove the list of an earlier selection
         (images / "kept.csv").unlink(missing_ok=True)
     write_selection_report(selection, output, seed=seed)
     return selection
@@ -87,24 +83,18 @@ def select_images(
 def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int = 0) -> None:
     """Write `selection.csv`, `models.csv`, `surrogates.csv`, `transfer.csv`, `nuisances.csv`, `index.html`.
 
-    Args:
-        selection: the selection.
-        folder: where the files go.
-        seed: seed of the sample of sets of surrogates, where there are too many.
+    If there are too many sets of surrogates, a sample of them is drawn with the seed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    predictions, surrogates = selection.predictions, selection.surrogates
+    predictions, roles = selection.predictions, ModelRoles(selection.surrogates)
     models = hardness(selection)
     curve = hardness_curve(predictions.failed, seed=seed) if len(predictions.models) > 1 else ()
     cells = transfer_matrix(selection)
-    nuisances = nuisance_failures(
-        predictions, [(image.item.kind, image.item.nuisance) for image in selection.images]
-    )
     write_selection(selection, folder / "selection.csv")
     write_table(
         folder / "models.csv",
         ["model", "role", EstimateColumn("unfiltered"), EstimateColumn("kept")],
-        [[one.model, role(one.model, surrogates), one.unfiltered, one.kept] for one in models],
+        [[one.model, roles.role(one.model), one.unfiltered, one.kept] for one in models],
     )
     write_table(
         folder / "surrogates.csv",
@@ -125,29 +115,30 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
         ["fails", "shared_by", EstimateColumn("share")],
         [[one.source, one.target, one.fraction] for one in cells],
     )
-    write_nuisances(folder / "nuisances.csv", nuisances, surrogates)
-    made = {str(image.generator.get("name", "unknown")) for image in selection.images}
+    nuisances = [(image.item.kind, image.item.nuisance) for image in selection.images]
+    nuisance_values = write_nuisances(
+        folder / "nuisances.csv", nuisance_failures(predictions, nuisances), roles
+    )
+    generators = sorted({str(image.generator.get("name", "unknown")) for image in selection.images})
     drawn = SUBSETS if orders_are_drawn(len(predictions.models)) else 0
     kept = int(selection.kept.sum())
-    nuisance_header, nuisance_rows = nuisance_table(nuisances, surrogates)
     fractions = {(one.source, one.target): estimate_cell(one.fraction, heat=True) for one in cells}
     write_page(
         folder / "index.html",
         "mining/selection.html",
-        title="Mined by shared failures",
+        title="Images selected by shared failures",
         sentence=f"{kept:,} of {counted(len(selection.images), 'image')} kept.",
         navigation={
             "models": "Models",
-            **({"surrogates": "How many surrogates"} if curve else {}),
-            "transfer": "Which failures carry over",
-            "nuisances": "Which nuisances break whom",
-            "gallery": "Kept",
+            **({"surrogates": "Number of surrogates"} if curve else {}),
+            "transfer": "Shared failures",
+            "nuisances": "Failures by nuisance",
+            "gallery": "Kept images",
         },
         selection=selection,
         kept=kept,
         models=[
-            (_model_cell(selection, one.model), estimate_cell(one.unfiltered), estimate_cell(one.kept))
-            for one in models
+            (roles.cell(one.model), estimate_cell(one.unfiltered), estimate_cell(one.kept)) for one in models
         ],
         drawn=drawn,
         curve=[
@@ -160,50 +151,36 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
             )
             for one in curve
         ],
-        chart=PageChart(
-            "Accuracy of held-out models by number of surrogates",
-            tuple(str(one.surrogates) for one in curve),
-            tuple(one.accuracy for one in curve),
-        )
-        if curve
-        else None,
-        transfer_header=["Fails", *(marked_name(model, surrogates) for model in predictions.models)],
+        chart=chart_dots({str(one.surrogates): one.accuracy for one in curve}),
+        transfer_header=["Fails", *map(roles.header, predictions.models)],
         transfer=[
             (
-                _model_cell(selection, source),
+                roles.cell(source),
                 *(fractions.get((source, target), PageCell("–")) for target in predictions.models),
             )
             for source in predictions.models
         ],
-        nuisance_header=nuisance_header,
-        nuisances=nuisance_rows,
+        **nuisance_values,
         gallery=_gallery(selection),
         facts={
-            "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
+            "images": f"{len(selection.images):,}, generated by {', '.join(generators)}",
             "rule": selection.rule,
-            "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of "
-            f"images{' and of orders' * bool(drawn)}, each with one that nobody has seen",
+            "intervals": "fractions: Clopper-Pearson, 95 %; the curve: percentiles of 1,000 resamples of "
+            f"images{' and of orders' * bool(drawn)}, each with one unseen image",
             "seed": str(seed),
         },
     )
 
 
-def _model_cell(selection: MinedSelection, model: str) -> PageCell:
-    return PageCell(model, MARK if model in selection.surrogates else "")
-
-
 def _gallery(selection: MinedSelection) -> list[PageImage]:
-    """Kept images, evenly spaced in the order of their files."""
+    """Return kept images, evenly spaced in the order of their files."""
     predictions = selection.predictions
     places = np.flatnonzero(selection.kept).tolist()
-    count = min(_GALLERY, len(places))
-    shown = []
+    count = min(GALLERY, len(places))
+    gallery = []
     for place in (places[number * len(places) // count] for number in range(count)):
         image = selection.images[place]
-        lines = tuple(
-            f"{name}: {predictions.name_of(int(predictions.predicted[predictions.row(name), place]))}"
-            for name in selection.surrogates
-        )
+        lines = tuple(f"{name}: {predictions.name(name, place)}" for name in selection.surrogates)
         pixels = np.asarray(read_image(image.path).convert("RGB"))
-        shown.append(PageImage(thumbnail(pixels), f"{image.item.category}, {image.item.nuisance}", lines))
-    return shown
+        gallery.append(PageImage(thumbnail(pixels), f"{image.item.category}, {image.item.nuisance}", lines))
+    return gallery

@@ -1,4 +1,4 @@
-"""Two-way choices of vision-language models: the intended category, or another model's wrong favorite."""
+"""Two-way choices of vision-language models between the intended category and a distractor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 ChoiceOutcome = Literal["right", "wrong", "both", "neither"]
 
 SCORINGS = ("whole-words", "as-published")
-"""Names as whole words, the longest first; or as parts of words, as in the evaluation of ImageNet-D."""
+"""Match names as whole words, the longest first; or as substrings, as in the evaluation of ImageNet-D."""
 
 ORDERS = ("by-image", "both", "truth-first")
-"""In which order the two names stand."""
+"""Orders of the two names in a question."""
 
-_INSIDE = (("can opener", "pen"), ("drying rack for plates", "plate"))
-"""Pairs that the published evaluation knows to contain each other; the longer name is tried first."""
+_NESTED = (("can opener", "pen"), ("drying rack for plates", "plate"))
+"""Pairs of which the published evaluation matches the longer name first."""
 
 
 @dataclass(frozen=True)
@@ -45,35 +45,36 @@ class TwoWayQuestion:
     """An image and two names."""
 
     image: str
-    """Its id."""
-    truth: str
+    """Id of the image."""
+    label: str
+    """Intended category."""
     distractor: str
-    truth_first: bool
+    label_first: bool
 
     @property
     def text(self) -> str:
-        """The question as a model reads it.
+        """The question as sent to a model.
 
-        >>> TwoWayQuestion("1.png", "cup", "t_shirt", truth_first=False).text
+        >>> TwoWayQuestion("1.png", "cup", "t_shirt", label_first=False).text
         'What is the main object in this image? Answer with one of these two: t shirt, cup.'
         """
-        names = [display_name(self.truth), display_name(self.distractor)]
-        if not self.truth_first:
+        names = [display_name(self.label), display_name(self.distractor)]
+        if not self.label_first:
             names.reverse()
         return f"What is the main object in this image? Answer with one of these two: {', '.join(names)}."
 
     @property
-    def key(self) -> str:
+    def key(self) -> tuple[str, bool]:
         """The image and the order, which identify a question."""
-        return f"{self.image} {'truth' if self.truth_first else 'distractor'} first"
+        return self.image, self.label_first
 
 
 @dataclass(frozen=True)
-class ChoiceAnswer:
-    """A question and its answer."""
+class ChoiceReply:
+    """A question and a model's reply."""
 
     question: TwoWayQuestion
-    answer: str
+    reply: str
 
 
 @dataclass(frozen=True)
@@ -84,23 +85,23 @@ class ChoiceScores:
     questions: int
     counts: Mapping[ChoiceOutcome, int]
     coverage: Estimate
-    """Fraction of answers that name exactly one of the two."""
+    """Fraction of replies that name exactly one of the two."""
     accuracy: Estimate | None
-    """Fraction right among the answers that name exactly one; None if none does."""
+    """Fraction correct among replies that name exactly one; None if there are none."""
     right_when_first: Estimate | None
-    """The same where the truth stands first."""
+    """Accuracy where the label is first."""
     right_when_second: Estimate | None
     position_bias: Estimate | None
-    """How much more often the truth is named where it stands first; None unless both orders occur."""
+    """Difference between the two; None unless both orders occur."""
     consistent: Estimate | None
-    """Fraction of images with the same outcome in both orders, of those answered in both."""
+    """Fraction of images with the same outcome in both orders, among images with two usable replies."""
 
 
 ESTIMATES = {
     "accuracy": "accuracy",
     "coverage": "coverage",
-    "right_when_first": "truth first",
-    "right_when_second": "truth second",
+    "right_when_first": "label first",
+    "right_when_second": "label second",
     "position_bias": "position bias",
     "consistent": "same in both orders",
 }
@@ -110,29 +111,30 @@ ESTIMATES = {
 def make_questions(
     predictions: SetPredictions, favorites: str, *, orders: str = "by-image", seed: int = 0
 ) -> tuple[TwoWayQuestion, ...]:
-    """Make one or two questions for each image.
+    """Return one or two questions for each image.
 
     Args:
-        predictions: with those of the model whose wrong favorites are the distractors.
-        favorites: that model, usually a zero-shot one, which chooses among the categories alone.
-        orders: `by-image`, a fair coin from the image's id and the seed; `both` orders; or `truth-first`, as
-            ImageNet-D was published, which favors models that prefer the first.
+        predictions: predictions of the model below, and perhaps of others.
+        favorites: model whose best wrong category is the distractor, usually a zero-shot model, which
+            chooses among the categories alone.
+        orders: `by-image`, a fair coin from the id of the image and the seed; `both` orders; or
+            `truth-first`, as ImageNet-D was published, which favors models that prefer the first name.
         seed: seed of the coin.
     """
     validate_choice("order", orders, ORDERS)
-    row = predictions.runners_up[predictions.row(favorites)]
-    if (row == OTHER).any():
-        image = predictions.ids[int((row == OTHER).argmax())]
+    wrong = predictions.runners_up[predictions.row(favorites)]
+    if (wrong == OTHER).any():
+        image = predictions.ids[int((wrong == OTHER).argmax())]
         raise MiningError(
             f"{favorites} has no wrong category among its five best outputs for {image}; use a model that "
             "chooses among the categories alone"
         )
     questions = []
-    for image, label, wrong in zip(predictions.ids, predictions.labels.tolist(), row.tolist(), strict=True):
+    for image, *places in zip(predictions.ids, predictions.labels.tolist(), wrong.tolist(), strict=True):
+        label, distractor = (predictions.categories[place] for place in places)
         coin = sha256(f"{seed} {image}".encode()).digest()[0] % 2 == 0
         for first in {"both": (True, False), "truth-first": (True,)}.get(orders, (coin,)):
-            truth, distractor = predictions.categories[label], predictions.categories[wrong]
-            questions.append(TwoWayQuestion(image, truth, distractor, first))
+            questions.append(TwoWayQuestion(image, label, distractor, first))
     return tuple(questions)
 
 
@@ -143,36 +145,47 @@ def ask_questions(
     path: Path,
     *,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[ChoiceAnswer, ...]:
-    """Return the answers to all questions; those in a file are not asked again.
+) -> tuple[ChoiceReply, ...]:
+    """Return a model's replies to all questions; replies in the file are reused.
 
     Args:
         model: the vision-language model.
         questions: the questions.
         data: the images.
-        path: a file of JSON lines for the answers, each on the disk before the next question. A file of
-            another model, setting or question is rejected.
-        progress: called with the number of answered questions and of all.
+        path: JSON Lines file of replies, each flushed to disk before the next question. A file of a different
+            model, set or distractor is rejected.
+        progress: called with the number of finished questions and of all.
     """
     header = json.loads(json.dumps({"model": dict(model.facts), "data": data.digest()}))
-    known = _known(path, header)
+    replies = _existing_replies(path, header)
     for question in questions:
-        if question.key in known and known[question.key].question != question:
+        if question.key in replies and replies[question.key].question != question:
             raise MiningError(f"{path} has another distractor for {question.image}; write to a new file")
     places = {one: place for place, one in enumerate(data.ids)}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
+
+        def append(values: Mapping[str, Any]) -> None:
+            file.write(json.dumps(values, ensure_ascii=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
         if not file.tell():
-            _append(file, header)
+            append(header)
         for number, question in enumerate(questions):
-            if question.key not in known:
+            if question.key not in replies:
                 pixels = data[places[question.image]].image
                 image = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-                known[question.key] = ChoiceAnswer(question, model.answer(image, question.text))
-                _append(file, {**asdict(question), "answer": known[question.key].answer})
+                reply = ChoiceReply(question, model.reply(image, question.text))
+                values = (
+                    *(question.image, question.label, question.distractor),
+                    *(question.label_first, reply.reply),
+                )
+                append(dict(zip(_COLUMNS, values, strict=True)))
+                replies[question.key] = reply
             if progress is not None:
                 progress(number + 1, len(questions))
-    return tuple(known[question.key] for question in questions)
+    return tuple(replies[question.key] for question in questions)
 
 
 def ask_about_set(
@@ -187,22 +200,13 @@ def ask_about_set(
     seed: int = 0,
     prediction_progress: Callable[[Progress], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[ChoiceAnswer, ...]:
-    """Ask a vision-language model about every image of a set.
+) -> tuple[ChoiceReply, ...]:
+    """Ask a vision-language model about every image of a set, and return its replies.
 
-    Args:
-        location: as for `open_set`.
-        model: the vision-language model.
-        favorites: the model whose wrong favorites are the distractors, as for `predict_set`.
-        path: as for `ask_questions`.
-        store: where predictions of `favorites` are stored.
-        orders: as for `make_questions`.
-        labels: as for `predict_set`; those of the set by default.
-        seed: as for `make_questions`.
-        prediction_progress: as for `evaluate`.
-        progress: as for `ask_questions`.
+    Predictions of `favorites`, the model for the distractors, go to the store. Other arguments are those of
+    `open_set`, `make_questions`, `predict_set` and `ask_questions`.
     """
-    validate_choice("order", orders, ORDERS)  # before the model runs, which may take hours
+    validate_choice("order", orders, ORDERS)  # before models run, which may take hours
     mined = open_set(location)
     predictions = predict_set(
         [favorites],
@@ -216,52 +220,35 @@ def ask_about_set(
     return ask_questions(model, questions, mined.data, path, progress=progress)
 
 
-def read_choices(path: Path, data: Dataset | None = None) -> tuple[str, tuple[ChoiceAnswer, ...]]:
-    """Return the name of the model that a file has answers of, and the answers.
-
-    Args:
-        path: what `ask_questions` filled.
-        data: the set that the answers must be about; any by default.
-    """
-    header, answers = _lines(path)
-    try:
-        name, digest = str(header["model"]["name"]), header["data"]
-    except (KeyError, TypeError):
-        raise MiningError(f"{path} is not a file of `beaufort mine ask`") from None
-    if data is not None and digest != data.digest():
-        raise MiningError(f"{path} is about other images than those of {data.name}")
-    if data is not None and (other := {one.question.image for one in answers} - set(data.ids)):
-        raise MiningError(f"{path} is about {min(other)!r}, which is not among the images of {data.name}")
-    return name, answers
-
-
-def score_choices(answers: Sequence[ChoiceAnswer], *, scoring: str = "whole-words") -> ChoiceScores:
+def score_choices(replies: Sequence[ChoiceReply], *, scoring: str = "whole-words") -> ChoiceScores:
     """Return accuracy with coverage, and the effect of the order of the two names.
 
     Args:
-        answers: of one model.
+        replies: replies of one model.
         scoring: one of `SCORINGS`.
     """
-    if not answers:
-        raise MiningError("at least one answer is required")
-    outcomes = [
-        score_answer(one.answer, one.question.truth, one.question.distractor, scoring=scoring)
-        for one in answers
-    ]
+    if not replies:
+        raise MiningError("at least one reply is required")
     by_image: dict[str, dict[bool, ChoiceOutcome]] = {}
-    for one, outcome in zip(answers, outcomes, strict=True):
-        by_image.setdefault(one.question.image, {})[one.question.truth_first] = outcome
-    # Whether an answer is right, by the order, where it names exactly one of the two.
+    outcomes = []
+    for one in replies:
+        question = one.question
+        outcomes.append(score_reply(one.reply, question.label, question.distractor, scoring=scoring))
+        by_image.setdefault(question.image, {})[question.label_first] = outcomes[-1]
+    # Whether a reply is right, by order, where it names exactly one of the two.
     rows = [
         {first: outcome == "right" for first, outcome in row.items() if outcome in ("right", "wrong")}
         for row in by_image.values()
     ]
-    paired = [row for row in rows if len(row) == 2]
+    pairs = [(row[True], row[False]) for row in rows if len(row) == 2]
     first, second = (_fraction(row[side] for row in rows if side in row) for side in (True, False))
     accuracies = [float(np.mean(list(row.values()))) for row in rows if row]
+    bias = _difference(first, second)
+    if pairs:
+        bias = mean_interval([float(a) - float(b) for a, b in pairs], low=-1.0, high=1.0)
     return ChoiceScores(
         images=len(by_image),
-        questions=len(answers),
+        questions=len(replies),
         counts={name: outcomes.count(name) for name in ("right", "wrong", "both", "neither")},
         coverage=mean_interval(
             [len(some) / len(row) for some, row in zip(rows, by_image.values(), strict=True)]
@@ -269,12 +256,8 @@ def score_choices(answers: Sequence[ChoiceAnswer], *, scoring: str = "whole-word
         accuracy=mean_interval(accuracies) if accuracies else None,
         right_when_first=first,
         right_when_second=second,
-        position_bias=mean_interval(
-            [float(row[True]) - float(row[False]) for row in paired], low=-1.0, high=1.0
-        )
-        if paired
-        else _difference(first, second),
-        consistent=_fraction(row[True] == row[False] for row in paired),
+        position_bias=bias,
+        consistent=_fraction(a == b for a, b in pairs),
     )
 
 
@@ -284,7 +267,7 @@ def _fraction(values: Iterable[bool]) -> Estimate | None:
 
 
 def _difference(first: Estimate | None, second: Estimate | None) -> Estimate | None:
-    """Newcombe's interval of the difference of fractions of two groups of images."""
+    """Return Newcombe's interval of the difference of fractions of two groups of images."""
     if first is None or second is None:
         return None
     value = first.value - second.value
@@ -293,29 +276,28 @@ def _difference(first: Estimate | None, second: Estimate | None) -> Estimate | N
     return Estimate(value, value - below, value + above, first.n + second.n)
 
 
-def score_answer(answer: str, truth: str, distractor: str, *, scoring: str = "whole-words") -> ChoiceOutcome:
-    """Return which of two categories an answer names, by its name or a synonym.
+def score_reply(reply: str, label: str, distractor: str, *, scoring: str = "whole-words") -> ChoiceOutcome:
+    """Return which of two categories a reply names, by name or synonym.
 
     Args:
-        answer: free text of a model.
-        truth: the intended category.
-        distractor: the other one.
-        scoring: one of `SCORINGS`. With whole words a name inside a longer one that matched does not count.
+        reply: free text of a model.
+        label: the intended category.
+        distractor: the other category.
+        scoring: one of `SCORINGS`. With whole words, a name inside a longer matching name does not count.
 
-    >>> score_answer("It is a can opener.", "can_opener", "pen")
+    >>> score_reply("It is a can opener.", "can_opener", "pen")
     'right'
-    >>> [score_answer("A pencil!", "pen", "bucket", scoring=scoring) for scoring in SCORINGS]
+    >>> [score_reply("A pencil!", "pen", "bucket", scoring=scoring) for scoring in SCORINGS]
     ['neither', 'right']
     """
-    text, names = answer.lower(), (_names(truth), _names(distractor))
+    text, names = reply.lower(), (_names(label), _names(distractor))
     if validate_choice("scoring", scoring, SCORINGS) == "whole-words":
         right, wrong = _named(text, *names)
     else:
-        shown = (display_name(truth), display_name(distractor))
-        for pair in _INSIDE:
-            if set(pair) == set(shown):  # the longer one first, and only if it is not there the other
+        for pair in _NESTED:
+            if set(pair) == {display_name(label), display_name(distractor)}:
                 found = next((name for name in pair if name in text), None)
-                return "neither" if found is None else "right" if found == shown[0] else "wrong"
+                return "neither" if found is None else "right" if found == display_name(label) else "wrong"
         right, wrong = (any(name in text for name in some) for some in names)
     if right and wrong:
         return "both"
@@ -331,61 +313,73 @@ def _named(text: str, first: Sequence[str], second: Sequence[str]) -> tuple[bool
     found = [False, False]
     names = [(name, side) for side, names in enumerate((first, second)) for name in names]
     for name, side in sorted(names, key=lambda pair: -len(pair[0])):
-        # whole words, also in the plural; spaces and hyphens are the same
+        # whole words, also in the plural; spaces and hyphens are equivalent
         words = [re.escape(word) for word in re.split(r"[\s_-]+", name) if word]
         pattern = re.compile(r"(?<!\w)" + r"[\s_-]+".join(words) + r"(?:e?s)?(?!\w)")
         if pattern.search(text):
             found[side] = True
             if not any(other == name and own != side for other, own in names):
-                text = pattern.sub(" \0 ", text)  # a word of its own that no name has
+                text = pattern.sub(" \0 ", text)  # a word that no name contains
     return found[0], found[1]
 
 
-# The file of answers
+# The file of replies: a header, then a line for each
+
+_COLUMNS = ("image", "truth", "distractor", "truth_first", "answer")
 
 
-def _append(file: Any, values: Mapping[str, Any]) -> None:
-    """Write a line, which is on the disk when this returns."""
-    file.write(json.dumps(values, ensure_ascii=True).encode() + b"\n")
-    file.flush()
-    os.fsync(file.fileno())
+def read_choices(path: Path, data: Dataset | None = None) -> tuple[str, tuple[ChoiceReply, ...]]:
+    """Return the name of the model of a file, and its replies.
+
+    Args:
+        path: a file written by `ask_questions`.
+        data: the set that the replies must be about; any by default.
+    """
+    header, replies = _read(path)
+    try:
+        name, digest = str(header["model"]["name"]), header["data"]
+    except (KeyError, TypeError):
+        raise MiningError(f"{path} is not a file of `beaufort mine ask`") from None
+    if data is not None and digest != data.digest():
+        raise MiningError(f"{path} is about different images than those of {data.name}")
+    if data is not None and (other := {one.question.image for one in replies} - set(data.ids)):
+        raise MiningError(f"{path} is about {min(other)!r}, which is not among the images of {data.name}")
+    return name, replies
 
 
-def _known(path: Path, header: Mapping[str, Any]) -> dict[str, ChoiceAnswer]:
-    """Return the answers in a file; a line that a kill cut short is removed."""
+def _existing_replies(path: Path, header: Mapping[str, Any]) -> dict[tuple[str, bool], ChoiceReply]:
+    """Return the replies in a file by question; an incomplete last line is removed."""
     if not path.is_file():
         return {}
     content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        with path.open("r+b") as file:
-            file.truncate(whole)
-    if not whole:
+    complete = content.rfind(b"\n") + 1
+    if complete < len(content):
+        os.truncate(path, complete)
+    if not complete:
         return {}
-    first, answers = _lines(path)
+    first, replies = _read(path)
     if first != header:
         raise MiningError(
-            f"{path} has answers of another model, setting or set: {json.dumps(first)}, now "
+            f"{path} has replies of a different model, setting or set: {json.dumps(first)}, now "
             f"{json.dumps(header)}; write to a new file"
         )
-    return {one.question.key: one for one in answers}
+    return {one.question.key: one for one in replies}
 
 
-def _lines(path: Path) -> tuple[Any, tuple[ChoiceAnswer, ...]]:
-    """Return the header of a file, and its answers."""
+def _read(path: Path) -> tuple[Any, tuple[ChoiceReply, ...]]:
+    """Return header and replies of a file."""
     try:
-        first, *rows = (json.loads(line) for line in path.read_bytes().splitlines())
-        answers = tuple(map(_answer, rows))
-        if len({one.question.key for one in answers}) < len(answers):
+        header, *rows = (json.loads(line) for line in path.read_bytes().splitlines())
+        replies = []
+        for row in rows:
+            *texts, label_first, reply = (row[name] for name in _COLUMNS)
+            if not all(isinstance(text, str) for text in (*texts, reply)) or not isinstance(
+                label_first, bool
+            ):
+                raise TypeError("a reply must have strings, and true or false for the order")
+            replies.append(ChoiceReply(TwoWayQuestion(*texts, label_first), reply))
+        if len({one.question.key for one in replies}) < len(replies):
             raise ValueError("duplicate question")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise MiningError(f"cannot read {path} as JSON lines of `beaufort mine ask`: {error!r}") from None
-    return first, answers
-
-
-def _answer(row: Mapping[str, Any]) -> ChoiceAnswer:
-    texts = [row[name] for name in ("image", "truth", "distractor", "answer")]
-    if not all(isinstance(text, str) for text in texts) or not isinstance(row["truth_first"], bool):
-        raise TypeError("an answer must have strings, and true or false for the order")
-    image, truth, distractor, answer = texts
-    return ChoiceAnswer(TwoWayQuestion(image, truth, distractor, row["truth_first"]), answer)
+    return header, tuple(replies)

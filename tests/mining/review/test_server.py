@@ -223,7 +223,7 @@ def test_a_review_by_keyboard(
     page.wait_for_selector("#begin:focus")
     page.keyboard.press("Enter")
     wait_for_card(page)
-    assert page.locator("#picture img").evaluate("image => image.complete && image.naturalWidth") == 32
+    assert page.locator("#image img").evaluate("image => image.complete && image.naturalWidth") == 32
     done = page.locator("#card [role=status]")
 
     def press(*keys: str, expect: int) -> None:
@@ -235,7 +235,7 @@ def test_a_review_by_keyboard(
     page.keyboard.press("?")
     assert page.locator("#help").get_attribute("open") is not None
     page.keyboard.press("z")
-    assert page.locator("#picture.zoomed").count() == 1
+    assert page.locator("#image.zoomed").count() == 1
     press("y", "y", "y", expect=1)
     press("n", "Backspace", "y", "n", "n", expect=2)
     press("u", expect=1)
@@ -248,7 +248,7 @@ def test_a_review_by_keyboard(
     page.keyboard.press("y")
     page.keyboard.press("y")
     page.keyboard.press("y")
-    page.get_by_text("Nothing to do at the moment").wait_for()
+    page.get_by_text("No images left for now").wait_for()
     rows = people.review.connection.execute("SELECT * FROM votes WHERE undone = 0 ORDER BY id").fetchall()
     said = ["skip" if row["skipped"] else _letters(row) for row in rows]
     assert said == ["yyy", "yyn", "skip", "nnn", "yyy"]
@@ -275,7 +275,7 @@ def test_an_image_that_vanished_can_be_skipped_and_no_more(
             for key in "yyy":
                 page.keyboard.press(key)
             page.keyboard.press("s")
-        page.get_by_text("Nothing to do at the moment").wait_for()
+        page.get_by_text("No images left for now").wait_for()
     rows = people.review.connection.execute("SELECT skipped FROM votes").fetchall()
     assert [row["skipped"] for row in rows] == [1, 1]
     people.review.close()

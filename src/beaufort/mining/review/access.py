@@ -1,4 +1,4 @@
-"""Who may do what: tokens, forms that only our own pages can send, and a limit on the rate of requests."""
+"""Access to a review: personal tokens, form tokens, and rate limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_CALLERS = 10_000
 
 @dataclass(frozen=True)
 class Reviewer:
-    """Somebody who showed a token."""
+    """A reviewer or administrator, identified by a token."""
 
     id: int
     name: str
@@ -31,13 +31,13 @@ class Reviewer:
 
 
 def invite(review: Review, name: str, *, admin: bool = False, renew: bool = False) -> str:
-    """A token for somebody; the review keeps its hash alone, so it is shown this once.
+    """Invite a reviewer, and return the token, of which the review stores only a hash.
 
     Args:
-        review: what the token lets into.
-        name: of the reviewer.
-        admin: whether they see the admin page and settle ties, in place of voting.
-        renew: give somebody who was invited before a new token; the old one ends.
+        review: the review.
+        name: name of the reviewer.
+        admin: whether to invite an administrator, who settles ties instead of voting.
+        renew: replace the token of somebody who was invited before.
     """
     (token,) = invite_all(review, [name], admin=admin, renew=renew)
     return token
@@ -46,7 +46,7 @@ def invite(review: Review, name: str, *, admin: bool = False, renew: bool = Fals
 def invite_all(
     review: Review, names: Sequence[str], *, admin: bool = False, renew: bool = False
 ) -> list[str]:
-    """A token for each of several people, or none if one of them cannot have one; else as `invite`."""
+    """Invite all of several people, or none if one of them cannot be invited; see `invite`."""
     if admin and renew:
         raise ReviewError("renew and admin cannot be used together; a renewed token keeps its role")
     with review.transaction() as connection:
@@ -67,12 +67,12 @@ def _token(connection: sqlite3.Connection, name: str, admin: bool, renew: bool) 
             "INSERT INTO reviewers (name, token, admin) VALUES (?, ?, ?)", (name, _hash(token), admin)
         )
     except sqlite3.IntegrityError:
-        raise ReviewError(f"{name!r} was invited before; renew (--renew) gives a new token") from None
+        raise ReviewError(f"{name!r} was invited before; use --renew for a new token") from None
     return token
 
 
 def find_reviewer(review: Review, token: str) -> Reviewer | None:
-    """Whose token this is; all are compared, in constant time, so that no answer tells how near it was."""
+    """Return the owner of a token; all tokens are compared in constant time, against timing attacks."""
     given = _hash(token)
     found = None
     for row in review.connection.execute("SELECT * FROM reviewers"):
@@ -82,17 +82,17 @@ def find_reviewer(review: Review, token: str) -> Reviewer | None:
 
 
 def form_token(token: str) -> str:
-    """What a form must carry; a page of somebody else's cannot know it."""
+    """Return the token of forms, which other sites cannot know."""
     return hmac.new(token.encode(), b"form", sha256).hexdigest()
 
 
 def is_form_token(given: str, token: str) -> bool:
-    """Whether a form came from a page that was shown to the owner of the token."""
+    """Return whether a form came from a page of the token's owner."""
     return hmac.compare_digest(given.encode(), form_token(token).encode())
 
 
 class RateLimit:
-    """So many requests a second for each caller, and a few more at once."""
+    """A limit on the rate of requests of each caller, with bursts."""
 
     def __init__(self, rate_hz: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate_hz, self._burst, self._clock = rate_hz, burst, clock
@@ -100,18 +100,18 @@ class RateLimit:
         self._lock = threading.Lock()
 
     def allows(self, caller: str) -> bool:
-        """Whether there is room for one more, which is then taken."""
+        """Return whether one more request is allowed, and count it."""
         with self._lock:
             now = self._clock()
             left, then = self._callers.pop(caller, (float(self._burst), now))
             left = min(self._burst, left + (now - then) * self._rate_hz)
             allowed = left >= 1
             self._callers[caller] = (left - 1 if allowed else left, now)
-            if len(self._callers) > _MAX_CALLERS:  # the one that was silent for the longest time
+            if len(self._callers) > _MAX_CALLERS:  # the least recent one
                 self._callers.popitem(last=False)
             return allowed
 
 
 def _hash(token: str) -> bytes:
-    """Tokens are 256 random bits, so one round of a hash is enough: nobody can try them all."""
+    # Tokens are 256 random bits, so a single round of a hash is safe.
     return sha256(token.encode("utf-8", "surrogatepass")).digest()

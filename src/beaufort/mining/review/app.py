@@ -1,8 +1,9 @@
-"""The pages of a review. Requests name cards by random names; no part of one ever becomes a path.
+"""The web application of a review. Requests refer to cards by random ids, and nothing becomes a path.
 
-Annotations are real objects here, because FastAPI reads them and is imported with the first app alone.
+Annotations are evaluated here, because FastAPI reads them; FastAPI is imported when the first app is made.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -37,7 +38,7 @@ HEADERS = {
 
 
 class RejectedError(Exception):
-    """A request that gets no answer but this status and sentence."""
+    """A request that is rejected with a status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -52,14 +53,14 @@ def make_app(
     limit: RateLimit | None = None,
     failures: RateLimit | None = None,
 ) -> "FastAPI":
-    """The web application of a review.
+    """Return the web application of a review.
 
     Args:
         review: the open review.
-        names: hosts that requests may ask for.
-        https: whether the cookie is for HTTPS alone.
-        limit: on requests of one reviewer; 20 a second, 60 at once, if not given.
-        failures: on wrong tokens from one address; one in six seconds, 20 at once, if not given.
+        names: accepted host names of requests.
+        https: whether to restrict the cookie to HTTPS.
+        limit: limit on requests of one reviewer; by default 20 a second, 60 at once.
+        failures: limit on wrong tokens from one address; by default one in six seconds, 20 at once.
     """
     from fastapi import FastAPI, Request, Response
     from fastapi.concurrency import run_in_threadpool
@@ -78,29 +79,40 @@ def make_app(
         response.headers.update(headers)
         return response
 
-    def refuse(status: int, message: str) -> Response:
-        return HTMLResponse(_page("mining/review/refused.html", review, message=message), status_code=status)
+    def page(name: str, status: int = 200, **values: Any) -> Response:
+        text = render(
+            f"mining/review/{name}.html",
+            styles=STYLES,
+            scripts=SCRIPTS,
+            data={},
+            served=True,
+            title=review.title,
+            eyebrow="review",
+            rules=review.rules,
+            **values,
+        )
+        return HTMLResponse(text, status_code=status)
 
     @app.exception_handler(RejectedError)
-    async def refused(request: Request, error: RejectedError) -> Response:
-        return refuse(error.status, error.message)
+    async def on_rejected(request: Request, error: RejectedError) -> Response:
+        return page("refused", error.status, message=error.message)
 
     @app.exception_handler(ReviewError)
-    async def impossible(request: Request, error: ReviewError) -> Response:
-        return refuse(409, f"Not saved: {error}.")
+    async def on_review_error(request: Request, error: ReviewError) -> Response:
+        return page("refused", 409, message=f"Not saved: {error}.")
 
     @app.exception_handler(HTTPException)
-    async def not_there(request: Request, error: HTTPException) -> Response:
-        return refuse(error.status_code, "There is nothing here.")
+    async def on_http_error(request: Request, error: HTTPException) -> Response:
+        return page("refused", error.status_code, message="Page not found.")
 
     def identify(request: Request, token: str) -> Reviewer:
-        """Return the owner of a token; whoever tries wrong ones is soon rejected without a look."""
+        """Return the owner of a token; too many wrong tokens from one address are rejected early."""
         reviewer = find_reviewer(review, token)
         if reviewer is None:
             if not failures.allows(request.client.host if request.client else ""):
                 raise RejectedError(429, "Too many attempts; wait a minute.")
             raise RejectedError(
-                403, "This page needs your personal link. Open it once more, or ask for a new one."
+                403, "This page needs your personal link. Open the link again, or request a new one."
             )
         if not limit.allows(str(reviewer.id)):
             raise RejectedError(429, "Too many requests; wait a moment.")
@@ -118,17 +130,17 @@ def make_app(
     def voter(request: Request) -> Reviewer:
         found = caller(request)
         if found.admin:
-            raise RejectedError(403, "Administrators settle ties, and do not vote.")
+            raise RejectedError(403, "Administrators settle ties and cannot vote.")
         return found
 
     async def form(
         request: Request, who: Callable[[Request], Reviewer]
     ) -> tuple[Reviewer, Mapping[str, str]]:
-        """The fields of a form that one of our pages sent."""
+        """Return the sender and the fields of a form, which must come from one of our pages."""
         found = await run_in_threadpool(who, request)
         fields = _fields(await _body(request))
         if not is_form_token(fields.get("form", ""), found.token):
-            raise RejectedError(403, "This form did not come from your page; reload it.")
+            raise RejectedError(403, "This form did not come from your page; reload the page.")
         return found, fields
 
     @app.get("/r/{token}")
@@ -147,51 +159,48 @@ def make_app(
             return RedirectResponse("/admin", status_code=303)
         if not found.begun:
             return RedirectResponse("/instructions", status_code=303)
-        return HTMLResponse(_page("mining/review/card_page.html", review, **_card_values(review, found)))
+        return page("card_page", **_card_values(review, found))
 
     @app.get("/instructions")
     def instructions(request: Request) -> Response:
-        found = caller(request)
-        return HTMLResponse(
-            _page(
-                "mining/review/instructions.html",
-                review,
-                form=form_token(found.token),
-                questions=QUESTIONS,
-                examples=_examples(review),
-            )
-        )
+        token = form_token(caller(request).token)
+        return page("instructions", form=token, questions=QUESTIONS, examples=_examples(review))
 
     @app.post("/begin")
     async def begin(request: Request) -> Response:
         found, _ = await form(request, caller)
-        await run_in_threadpool(_begin, review, found.id)
+
+        def begin() -> None:
+            with review.transaction() as connection:
+                connection.execute("UPDATE reviewers SET begun = 1 WHERE id = ?", (found.id,))
+
+        await run_in_threadpool(begin)
         return RedirectResponse("/", status_code=303)
 
     @app.get("/card/{showing}")
     def card_image(request: Request, showing: str) -> Response:
         found = caller(request)
-        return _image(lambda: cards.card_image(review, found.id, showing))
+        return image_response(lambda: cards.card_image(review, found.id, showing))
 
     @app.get("/example/{image}")
     def example_image(request: Request, image: int) -> Response:
         caller(request)
         if image not in {example["id"] for example in _examples(review)}:
-            raise RejectedError(404, "There is no such example.")
-        return _image(lambda: cards.review_image(review, image))
+            raise RejectedError(404, "Example not found.")
+        return image_response(lambda: cards.review_image(review, image))
 
-    def _image(read: Callable[[], tuple[bytes, str]]) -> Response:
+    def image_response(read: Callable[[], tuple[bytes, str]]) -> Response:
         try:
             content, kind = read()
         except ReviewError as error:
             raise RejectedError(404, f"{error}.") from None
         return Response(content, media_type=kind)
 
-    async def after(request: Request, found: Reviewer, change: Callable[[], object]) -> Response:
-        """Carry a change out; only then answer with the next card."""
+    async def change(request: Request, found: Reviewer, apply: Callable[[], object]) -> Response:
+        """Apply a change, and then respond with the next card."""
 
         def work() -> str:
-            change()
+            apply()
             return render_fragment("mining/review/card.html", **_card_values(review, found))
 
         text = await run_in_threadpool(work)
@@ -207,51 +216,39 @@ def make_app(
             for question in QUESTIONS
             if fields.get(question.name) in ("yes", "no")
         }
-        skipped = fields.get("skip") == "skip"
-        return await after(
+        return await change(
             request,
             found,
             lambda: votes.cast_vote(
                 review,
                 found.id,
                 fields.get("showing", ""),
-                None if skipped else answers,
-                comment=fields.get("comment", "").replace("\r\n", "\n").strip(),  # forms send both
+                None if fields.get("skip") == "skip" else answers,
+                comment=fields.get("comment", "").replace("\r\n", "\n").strip(),
             ),
         )
 
     @app.post("/undo")
     async def undo(request: Request) -> Response:
         found, _ = await form(request, voter)
-        return await after(request, found, lambda: votes.undo_vote(review, found.id))
+        return await change(request, found, lambda: votes.undo_vote(review, found.id))
 
     @app.get("/admin")
     def admin_page(request: Request) -> Response:
-        found = admin(request)
-        return HTMLResponse(
-            _page(
-                "mining/review/admin.html",
-                review,
-                form=form_token(found.token),
-                standing=review_status(review),
-                min_images=MIN_IMAGES,
-            )
-        )
+        token = form_token(admin(request).token)
+        return page("admin", form=token, review_status=review_status(review), min_images=MIN_IMAGES)
 
     @app.get("/admin/image/{image}")
     def admin_image(request: Request, image: int) -> Response:
         admin(request)
-        return _image(lambda: cards.review_image(review, image))
+        return image_response(lambda: cards.review_image(review, image))
 
     @app.post("/admin/settle")
     async def settle(request: Request) -> Response:
         found, fields = await form(request, admin)
         image, decision = fields.get("image", ""), fields.get("decision", "")
-        if not (image.isascii() and image.isdigit() and len(image) < 16) or decision not in (
-            "accept",
-            "reject",
-        ):
-            raise RejectedError(400, "A ruling must name an image, and accept or reject it.")
+        if not re.fullmatch("[0-9]{1,15}", image) or decision not in ("accept", "reject"):
+            raise RejectedError(400, "A decision needs an image, and must be accept or reject.")
         await run_in_threadpool(
             lambda: votes.settle_tie(review, found.id, int(image), accepted=decision == "accept")
         )
@@ -261,10 +258,10 @@ def make_app(
 
 
 async def _body(request: Any) -> bytes:
-    """What a form sent; more than a form can have is not read."""
+    """Return the body of a form, without reading more than its limit."""
     content = b""
-    async for piece in request.stream():
-        content += piece
+    async for chunk in request.stream():
+        content += chunk
         if len(content) > _MAX_BODY:
             raise RejectedError(413, f"A form must have at most {_MAX_BODY} bytes.")
     return content
@@ -275,27 +272,13 @@ def _fields(body: bytes) -> dict[str, str]:
         pairs = parse_qsl(
             body.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS
         )
-    except ValueError:  # also what is no UTF-8
+    except ValueError:  # includes invalid UTF-8
         raise RejectedError(400, "A form must be URL-encoded text in UTF-8.") from None
     return dict(pairs)
 
 
-def _page(template: str, review: Review, **values: Any) -> str:
-    return render(
-        template,
-        styles=STYLES,
-        scripts=SCRIPTS,
-        data={},
-        served=True,
-        title=review.title,
-        eyebrow="review",
-        rules=review.rules,
-        **values,
-    )
-
-
 def _card_values(review: Review, found: Reviewer) -> dict[str, Any]:
-    dropped = votes.is_dropped(review.connection, found.id)  # perhaps by the vote just cast
+    dropped = votes.is_dropped(review.connection, found.id)  # perhaps by the last vote
     return {
         "card": None if dropped else cards.next_card(review, found.id),
         "dropped": dropped,
@@ -303,11 +286,6 @@ def _card_values(review: Review, found: Reviewer) -> dict[str, Any]:
         "questions": QUESTIONS,
         "max_comment": votes.MAX_COMMENT,
     }
-
-
-def _begin(review: Review, reviewer: int) -> None:
-    with review.transaction() as connection:
-        connection.execute("UPDATE reviewers SET begun = 1 WHERE id = ?", (reviewer,))
 
 
 def _examples(review: Review) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Which image a reviewer sees next."""
+"""Cards: which image a reviewer sees next, and the images themselves."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from hashlib import sha256
 from beaufort.mining.review.creation import read_listed
 from beaufort.mining.review.database import Review, ReviewError
 
-_LARGEST = 2**63 - 1
+_MAX_ID = 2**63 - 1
+"""Largest integer of SQLite."""
 _APART = 3
-"""Cards that lie at least between an image and its repetition."""
+"""Smallest number of cards between an image and its repetition."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """An image as it is shown; nothing in it tells a check from the others."""
+    """An image for a reviewer; hidden checks look like any other."""
 
     showing: str
-    """A random name, so that neither the image nor its role can be read from it."""
+    """Random id, which reveals neither the image nor its role."""
     category: str
     done: int
-    """Cards that the reviewer has answered."""
+    """Number of cards that the reviewer has finished."""
     left: int
-    """Images that are not decided yet."""
+    """Number of undecided images."""
 
 
 def next_card(review: Review, reviewer: int) -> Card | None:
-    """The card that waits for an answer, or a new one; None if there is nothing for this reviewer now."""
+    """Return the reviewer's unfinished card or a new one; None if there is nothing to do now."""
     with review.transaction() as connection:
-        showing = _waiting(connection, reviewer)
+        showing = _unfinished(connection, reviewer)
         if showing is None:
-            image, again = _chosen(connection, review, reviewer)
+            image, again = _next_image(connection, review, reviewer)
             if image is None:
                 return None
             showing = secrets.token_hex(16)
@@ -42,11 +43,18 @@ def next_card(review: Review, reviewer: int) -> Card | None:
                 "INSERT INTO showings (id, reviewer, image, again, shown) VALUES (?, ?, ?, ?, ?)",
                 (showing, reviewer, image, again, time.time()),
             )
-        return _card(connection, reviewer, showing)
+        row = connection.execute(
+            "SELECT i.category, "
+            "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer AND answered > 0) AS done, "
+            "(SELECT COUNT(*) FROM images WHERE role = '' AND decision = 'open') AS left "
+            "FROM showings s JOIN images i ON i.id = s.image WHERE s.id = :showing",
+            {"reviewer": reviewer, "showing": showing},
+        ).fetchone()
+        return Card(showing, row["category"], row["done"], row["left"])
 
 
 def card_image(review: Review, reviewer: int, showing: str) -> tuple[bytes, str]:
-    """The bytes and the media type of a card that was shown to the reviewer."""
+    """Return content and media type of the image of one of the reviewer's cards."""
     row = review.connection.execute(
         "SELECT image FROM showings WHERE id = ? AND reviewer = ?", (showing, reviewer)
     ).fetchone()
@@ -56,9 +64,9 @@ def card_image(review: Review, reviewer: int, showing: str) -> tuple[bytes, str]
 
 
 def review_image(review: Review, image: int) -> tuple[bytes, str]:
-    """The bytes and the media type of an image, as they were when the review was made."""
+    """Return content and media type of an image, which must not have changed since the review was created."""
     row = None
-    if 0 <= image <= _LARGEST:  # SQLite has no larger ones
+    if 0 <= image <= _MAX_ID:
         query = "SELECT file, sha256, type FROM images WHERE id = ?"
         row = review.connection.execute(query, (image,)).fetchone()
     if row is None:
@@ -69,8 +77,8 @@ def review_image(review: Review, image: int) -> tuple[bytes, str]:
     return content, row["type"]
 
 
-def _waiting(connection: sqlite3.Connection, reviewer: int) -> str | None:
-    """The oldest card without an answer; one that was never answered goes if its image has been decided."""
+def _unfinished(connection: sqlite3.Connection, reviewer: int) -> str | None:
+    """Return the oldest unfinished card; remove cards without a vote whose image is decided."""
     connection.execute(
         "DELETE FROM showings WHERE reviewer = ? AND answered = 0 AND again = 0 "
         "AND NOT EXISTS (SELECT 1 FROM votes WHERE showing = showings.id) "
@@ -83,11 +91,11 @@ def _waiting(connection: sqlite3.Connection, reviewer: int) -> str | None:
     return None if row is None else str(row["id"])
 
 
-def _chosen(connection: sqlite3.Connection, review: Review, reviewer: int) -> tuple[int | None, int]:
-    """The image of a new card, and 1 if it is shown again."""
+def _next_image(connection: sqlite3.Connection, review: Review, reviewer: int) -> tuple[int | None, int]:
+    """Return the image of a new card, and 1 if it is a repetition."""
     shown = connection.execute("SELECT COUNT(*) FROM showings WHERE reviewer = ?", (reviewer,)).fetchone()[0]
     block, place = divmod(shown, review.rules.check_every)
-    # The check is anywhere in a block of cards, so that nobody can predict it.
+    # The check has a pseudo-random position in a block of cards.
     if place == sha256(f"{reviewer}/{block}".encode()).digest()[0] % review.rules.check_every:
         kinds = [(_control, 0), (_repetition, 1)]
         for find, again in kinds if block % 2 == 0 else reversed(kinds):
@@ -118,7 +126,7 @@ def _repetition(connection: sqlite3.Connection, reviewer: int) -> int | None:
 
 
 def _undecided(connection: sqlite3.Connection, review: Review, reviewer: int) -> int | None:
-    """The first open image that still has a seat; a card that was shown long ago keeps none."""
+    """Return the first open image with a free seat; cards shown long ago do not occupy one."""
     return _first(
         connection,
         "SELECT id FROM images i WHERE role = '' AND decision = 'open' AND NOT EXISTS "
@@ -134,14 +142,3 @@ def _first(
 ) -> int | None:
     row = connection.execute(query, values).fetchone()
     return None if row is None else int(row[0])
-
-
-def _card(connection: sqlite3.Connection, reviewer: int, showing: str) -> Card:
-    row = connection.execute(
-        "SELECT i.category, "
-        "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer AND answered > 0) AS done, "
-        "(SELECT COUNT(*) FROM images WHERE role = '' AND decision = 'open') AS left "
-        "FROM showings s JOIN images i ON i.id = s.image WHERE s.id = :showing",
-        {"reviewer": reviewer, "showing": showing},
-    ).fetchone()
-    return Card(showing, row["category"], row["done"], row["left"])

@@ -1,9 +1,8 @@
-"""From a list of images to a review."""
+"""Creation of a review from a list of images."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import json
 import random
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError
+from beaufort._core.files import read_csv
 from beaufort._core.text import encodable
 from beaufort.data.images import decode_image
 from beaufort.mining.review.access import invite
@@ -24,7 +24,7 @@ from beaufort.mining.review.database import SCHEMA, VERSION, ReviewError, connec
 from beaufort.mining.review.rules import ReviewRules
 
 ROLES = ("", "control-valid", "control-invalid", "example-valid", "example-invalid")
-"""What an image is for: to be judged, a hidden control, or an example beside the instructions."""
+"""Roles of images: to be reviewed, a hidden control, or an example in the instructions."""
 
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
@@ -45,22 +45,21 @@ def create_review(
     title: str = "Image review",
     seed: int = 0,
 ) -> str:
-    """Make a review in a new file; gives the token of its administrator, which nobody can look up later.
+    """Create a review in a new file, and return the token of its administrator, which is not stored.
 
     Args:
-        path: the file to make.
-        images: a CSV file with the columns `file`, relative to its folder, `category`, and, where there are
-            controls or examples, `role`.
-        rules: when images are decided; the defaults of `ReviewRules` if not given.
-        title: as reviewers read it.
-        seed: of the order of the images, which hides the controls among the others.
+        path: the new file.
+        images: CSV file with the columns `file`, relative to its folder, `category`, and optionally `role`.
+        rules: when images are decided; defaults of `ReviewRules` if None.
+        title: title for reviewers.
+        seed: seed of the order of images, which hides the controls.
     """
     if path.exists():
         raise ReviewError(f"{path} already exists; create the review in a new file")
     entries = sorted(_read(images), key=lambda entry: entry.file)
     random.Random(seed).shuffle(entries)
     if not any(entry.role == "" for entry in entries):
-        raise ReviewError(f"{images} has no image to judge: all have a role")
+        raise ReviewError(f"{images} has no image to review: all have a role")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         opened = connect(path)
@@ -84,33 +83,26 @@ def create_review(
 
 
 def _read(images: Path) -> Iterator[_Entry]:
-    try:
-        lines = csv.DictReader(io.StringIO(images.read_text(encoding="utf-8-sig")), strict=True)
-        rows = [(lines.line_num, row) for row in lines]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReviewError(f"cannot read {images} as a CSV file in UTF-8: {error}") from None
-    if missing := {"file", "category"} - set(lines.fieldnames or ()):
-        raise ReviewError(f"{images} has no column {' or '.join(sorted(missing))}")
     seen: set[str] = set()
-    for line, row in rows:
+    for line, row in read_csv(images, ["file", "category"], ReviewError):
         try:
             entry = _entry(images.parent, row)
+            if entry.file in seen:
+                raise ReviewError(f"duplicate file {entry.file}")
         except BeaufortError as error:
             raise ReviewError(f"{images}, line {line}: {error}") from None
-        if entry.file in seen:
-            raise ReviewError(f"{images}, line {line}: duplicate file {entry.file}")
         seen.add(entry.file)
         yield entry
 
 
-def _entry(folder: Path, row: dict[str, str | None]) -> _Entry:
-    file, category, role = ((row.get(name) or "").strip() for name in ("file", "category", "role"))
+def _entry(folder: Path, row: dict[str, str]) -> _Entry:
+    file, category, role = (row.get(name, "").strip() for name in ("file", "category", "role"))
     if not category:
         raise ReviewError("category must not be empty")
     if role not in ROLES:
         raise ReviewError(f"role must be empty or one of {', '.join(ROLES[1:])}, got {role!r}")
     content = read_listed(folder, file)
-    decode_image(content)  # rejects what is no image, or too large
+    decode_image(content)  # rejects damaged and too large images
     with Image.open(io.BytesIO(content)) as opened:
         if opened.format not in _TYPES:
             raise ReviewError(f"an image must be PNG, JPEG or WebP, got {opened.format}")
@@ -118,7 +110,7 @@ def _entry(folder: Path, row: dict[str, str | None]) -> _Entry:
 
 
 def read_listed(folder: Path, file: str) -> bytes:
-    """The bytes of a file that lies in the folder of the list, and nowhere else."""
+    """Return the content of a file, which must be in the folder of the list."""
     if not file or "\0" in file or not (path := (folder / file).resolve()).is_relative_to(folder.resolve()):
         raise ReviewError(f"{file!r} is not in the folder of the list")
     try:

@@ -1,4 +1,4 @@
-"""The file of a review: SQLite, one transaction for every vote, on the disk before anybody is told."""
+"""The SQLite file of a review. Every vote is a transaction, on disk before it is confirmed."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ _INDEXES = """
 CREATE INDEX IF NOT EXISTS waiting ON showings (reviewer, answered);
 CREATE INDEX IF NOT EXISTS given ON votes (showing);
 """
-"""Without them, every card would search all votes. Made when a review is opened: older files lack them.
+"""Created when a review is opened, because older files lack them; otherwise a card would search all votes.
 
-`answered` is the number of a showing's vote, 0 if it has none, so that a reviewer's last vote is found at
-once. Older files have 1 for every vote; there the card that was shown last counts as the last.
+`answered` is the id of a showing's vote, or 0, so that a reviewer's last vote is found quickly. Older files
+have 1 for every vote; there the card shown last counts as the last.
 """
 
 
 class ReviewError(BeaufortError, ValueError):
-    """Something that a review cannot do as asked."""
+    """An error of a review."""
 
 
 class Review:
-    """An open review; threads share it, each with a connection of its own."""
+    """An open review, shared by threads with a connection each."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class Review:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection of the thread that asks, which commits what is outside of a transaction at once."""
+        """Connection of the calling thread, in autocommit mode."""
         found = getattr(self._local, "connection", None)
         if found is None:
             found = self._local.connection = connect(self.path)
@@ -90,14 +90,14 @@ class Review:
         return found
 
     def close(self) -> None:
-        """Close the connections of all threads; nobody may use the review any more."""
+        """Close the connections of all threads."""
         for connection in self._connections:
             connection.close()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, and on the disk when the block has ended."""
-        with self._writing:  # threads take turns here, which is fairer and quicker than SQLite's waiting
+        """Run a block as a transaction, which is on disk when the block has ended."""
+        with self._writing:  # fairer and faster than waiting in SQLite
             connection = self.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -109,7 +109,7 @@ class Review:
 
 
 def open_review(path: Path) -> Review:
-    """The review in a file."""
+    """Open the review in a file."""
     if not path.is_file():
         raise ReviewError(f"review not found: {path}; create it with `beaufort review create`")
     try:
@@ -130,7 +130,7 @@ def open_review(path: Path) -> Review:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that forces every commit to the disk and reads while another one writes."""
+    """Return a connection with durable commits that can read while another one writes."""
     connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA journal_mode = WAL")

@@ -1,4 +1,4 @@
-"""What is asked, and when the answers decide."""
+"""Questions of a review, and rules for when votes decide."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from beaufort._core.validation import validate_choice, validate_count, validate_
 
 
 class Question(NamedTuple):
-    """Something that is answered with yes or no."""
+    """A question with the answers yes and no."""
 
     name: str
     text: str
-    """As people read it; `{category}` stands for the category that was intended."""
+    """Text with `{category}` for the intended category."""
 
 
 QUESTIONS = (
@@ -22,23 +22,23 @@ QUESTIONS = (
     Question("usable", "Could it serve as one?"),
     Question("single", "Is it the only category in the image?"),
 )
-"""An answer approves of an image if it says yes to all of them."""
+"""A vote approves an image with yes to all of them."""
 
 
 @dataclass(frozen=True)
 class ReviewRules:
-    """When an image is decided, and when a reviewer no longer counts."""
+    """Rules for when an image is decided, and when a reviewer is dropped."""
 
     votes: int = 3
-    """Votes that an image gets; more than half of them decide, as soon as the rest cannot change that."""
+    """Votes for each image; more than half decide, as soon as the rest cannot change the result."""
     check_every: int = 5
-    """One card in so many is a hidden check: a control with a known answer, or an image shown again."""
+    """One card in so many is a hidden check: a control with a known answer, or a repeated image."""
     min_checks: int = 4
-    """Checks before a reviewer can be dropped."""
+    """Smallest number of checks before a reviewer can be dropped."""
     min_right: float = 0.75
-    """Share of checks that must be right: controls answered as known, repeated images as before."""
+    """Fraction of checks to pass: controls answered correctly, repeated images answered as before."""
     seat_s: float = 900.0
-    """Seconds for which a card that was shown keeps its place among an image's votes."""
+    """Seconds for which an unfinished card reserves one of the image's votes."""
 
     def __post_init__(self) -> None:
         validate_count("votes", self.votes)
@@ -49,7 +49,7 @@ class ReviewRules:
 
     @property
     def first_votes(self) -> int:
-        """Votes that an image gets whatever they say: fewer cannot decide.
+        """Number of votes that every image gets, because fewer cannot decide.
 
         >>> [ReviewRules(votes=votes).first_votes for votes in (1, 2, 3, 4, 5)]
         [1, 2, 2, 3, 3]
@@ -57,7 +57,7 @@ class ReviewRules:
         return self.votes // 2 + 1
 
     def drops(self, right: int, checks: int) -> bool:
-        """Whether somebody with so many checks right no longer counts.
+        """Return whether a reviewer with so many passed checks is dropped.
 
         >>> ReviewRules().drops(2, 3), ReviewRules().drops(2, 4)
         (False, True)
@@ -66,14 +66,14 @@ class ReviewRules:
 
 
 def parse_rules(options: Mapping[str, Any]) -> ReviewRules:
-    """Return the rules with some options that a user typed; the others have their defaults."""
+    """Return rules with some options; the others have their defaults."""
     for name in options:
         validate_choice("option of reviews", name, [field.name for field in fields(ReviewRules)])
     return ReviewRules(**options)
 
 
 def decide(yes: int, no: int, votes: int) -> str:
-    """Accepted or rejected as soon as the votes that are missing cannot change it; tied, or open.
+    """Return `accepted` or `rejected` once missing votes cannot change the result, else `tied` or `open`.
 
     >>> decide(2, 0, 3), decide(1, 1, 3), decide(2, 2, 4), decide(0, 3, 4)
     ('accepted', 'open', 'tied', 'rejected')

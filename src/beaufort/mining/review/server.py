@@ -1,4 +1,4 @@
-"""A review on this machine: one server, one file."""
+"""The server of a review."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def serve(
     addresses: Sequence[str] = (),
     started: Callable[[], None] | None = None,
 ) -> None:
-    """Show a review until it is interrupted.
+    """Serve a review until interrupted.
 
     Args:
         path: the file of the review.
-        host: address to listen on; only this machine reaches the default.
-        port: to listen on.
-        addresses: further URLs under which it is reached, as behind a proxy; requests for other names are
+        host: address to listen on; the default is reachable only from this machine.
+        port: port to listen on.
+        addresses: other URLs of the server, for example behind a proxy; requests for other host names are
             rejected. If one begins with https, the cookie is restricted to HTTPS.
-        started: called once nothing can keep it from serving.
+        started: called when the server is ready.
     """
     try:
         import fastapi  # noqa: F401
         import uvicorn
     except ImportError:
         raise MissingExtraError(
-            "a review is served by FastAPI and uvicorn; pip install 'beaufort[review]' has them"
+            "serving a review requires FastAPI and uvicorn: pip install 'beaufort[review]'"
         ) from None
     from beaufort.mining.review.app import make_app
 
@@ -46,7 +46,7 @@ def serve(
         config = uvicorn.Config(
             make_app(review, names=(*_own_names(host), *map(_host_name, addresses)), https=https),
             access_log=False,  # links carry tokens
-            proxy_headers=False,  # anybody could claim another address and escape the limit on wrong tokens
+            proxy_headers=False,  # a forged address would evade the limit on wrong tokens
             server_header=False,
             log_level="warning",
         )
@@ -66,7 +66,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def only_server(path: Path) -> Iterator[None]:
-    """Hold the review; a second server would give out the same seats. A killed one lets go by itself."""
+    """Lock the review until the process ends; a second server would assign the same seats."""
     import fcntl
 
     with path.with_name(f"{path.name}.lock").open("a") as file:
@@ -78,7 +78,7 @@ def only_server(path: Path) -> Iterator[None]:
 
 
 def _host_name(address: str) -> str:
-    """Return the name that requests for a URL ask for.
+    """Return the host name of a URL, as in requests.
 
     >>> _host_name("https://review.example.org/"), _host_name("review.example.org")
     ('review.example.org', 'review.example.org')
@@ -90,7 +90,7 @@ def _host_name(address: str) -> str:
 
 
 def _own_names(host: str) -> tuple[str, ...]:
-    """The names that requests may ask for: a page elsewhere cannot reach a server here under its own name.
+    """Return the accepted host names of requests, against DNS rebinding.
 
     >>> _own_names("192.168.0.7"), _own_names("::1")
     (('192.168.0.7', '127.0.0.1', 'localhost'), ('[::1]', '127.0.0.1', 'localhost'))
@@ -98,7 +98,7 @@ def _own_names(host: str) -> tuple[str, ...]:
     own = host
     with contextlib.suppress(ValueError):
         address = ip_address(host)
-        if address.version == 6:  # as an address of the web has it
+        if address.version == 6:
             own = "[::1]" if address.is_unspecified else f"[{address}]"
         elif address.is_unspecified:
             own = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""The status of a review: progress, agreement, reviewers, and what became of each image."""
+"""Status of a review: decisions, agreement of reviewers, and their reliability."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ from beaufort.mining.review.votes import check_counts
 
 _RESAMPLES = 2000
 _RESAMPLES_EACH = 500
-"""For one category or one pair of people, of which there are many."""
+"""Resamples for a category or a pair of reviewers, of which there are many."""
 _PAIRS = 10
-"""Pairs of reviewers that are compared: those with the most images in common."""
+"""Largest number of pairs of reviewers to compare: those with the most images in common."""
 MIN_IMAGES = 10
-"""Images with two votes that agreement needs: an interval over fewer says nothing."""
+"""Smallest number of images with two votes for agreement."""
 
 ALL = "approved"
-"""The name of all questions together."""
+"""Name of all questions together."""
 
 
 @dataclass(frozen=True)
 class ImageDecision:
-    """What became of an image."""
+    """The decision about an image."""
 
     id: int
     file: str
     sha256: str
-    """Of the bytes that people saw."""
+    """Digest of the reviewed file."""
     category: str
     yes: int
     no: int
     decision: str
-    """accepted, rejected, tied or open."""
+    """`accepted`, `rejected`, `tied` or `open`."""
     settled: bool
     """Whether a tie was settled by an administrator."""
     comments: tuple[str, ...] = ()
 
     @property
     def disputed(self) -> bool:
-        """Whether people disagreed."""
+        """Whether reviewers disagreed."""
         return self.yes > 0 and self.no > 0
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far people agree on a question, over all images or those of a category.
+    """Agreement of reviewers on a question, over all images or those of a category.
 
-    Only the first votes of an image count, those it gets whatever they say. Later ones are asked for where
-    people disagreed, so that images with as many votes as another would be chosen by how far people agree.
+    Only the first votes of an image are used, which every image gets. Later votes are requested only after
+    disagreement, so that using them would bias the result.
     """
 
     about: str
     images: int
     """Images with at least two votes."""
     alpha: Estimate | None
-    """None where fewer than `MIN_IMAGES` have two votes, or where one answer was given throughout."""
+    """None if fewer than `MIN_IMAGES` images have two votes, or if all answers are the same."""
     fleiss: Estimate | None
-    """Over the images that have all of their first votes."""
+    """Over the images with all of their first votes."""
 
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Cohen's kappa of two reviewers on whether an image is approved, where both are among its first."""
+    """Cohen's kappa of two reviewers on approval, over images with both among the first votes."""
 
     first: str
     second: str
@@ -80,7 +80,7 @@ class PairAgreement:
 
 @dataclass(frozen=True)
 class ReviewerStatus:
-    """What somebody did, and whether it counts."""
+    """Activity of a reviewer, and whether the votes count."""
 
     name: str
     votes: int
@@ -92,7 +92,7 @@ class ReviewerStatus:
 
 @dataclass(frozen=True)
 class ReviewStatus:
-    """A review at a glance."""
+    """Status of a review."""
 
     images: tuple[ImageDecision, ...]
     questions: tuple[Agreement, ...]
@@ -101,18 +101,18 @@ class ReviewStatus:
     reviewers: tuple[ReviewerStatus, ...]
 
     def count(self, decision: str) -> int:
-        """How many images have this decision."""
+        """Return the number of images with a decision."""
         return sum(image.decision == decision for image in self.images)
 
     @property
     def discussed(self) -> tuple[ImageDecision, ...]:
-        """Images on which people disagree or to which they left a comment; ties, which wait, come first."""
+        """Images with disagreement or comments, ties first."""
         some = (image for image in self.images if image.disputed or image.comments)
         return tuple(sorted(some, key=lambda image: image.decision != "tied"))
 
 
 def decisions(review: Review) -> tuple[ImageDecision, ...]:
-    """What became of each image, in the order of their files; controls and examples are left out."""
+    """Return the decision about each image, ordered by file, without controls and examples."""
     comments: dict[int, list[str]] = {}
     for row in review.connection.execute(
         "SELECT s.image, v.comment FROM votes v JOIN showings s ON s.id = v.showing "
@@ -137,7 +137,7 @@ def decisions(review: Review) -> tuple[ImageDecision, ...]:
 
 
 def decisions_csv(review: Review) -> str:
-    """Return the decisions as a CSV file; comments are on one line and are no formulas for a spreadsheet."""
+    """Return the decisions as CSV; comments are on one line and safe for spreadsheets."""
     return csv_text(
         ["file", "category", "yes", "no", "decision", "settled", "comments"],
         [
@@ -151,7 +151,7 @@ def decisions_csv(review: Review) -> str:
 
 
 def review_status(review: Review) -> ReviewStatus:
-    """Everything that the admin page shows; only votes of reviewers who count are part of agreement."""
+    """Return decisions, agreement and reviewers; agreement leaves out dropped reviewers."""
     first = review.rules.first_votes
     by_image: dict[int, list[tuple[Any, ...]]] = {}
     for row in review.connection.execute(

@@ -1,4 +1,4 @@
-"""Votes: cast once, undone on request, counted in the transaction that keeps them."""
+"""Votes: cast once, undone on request, and counted in the same transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from beaufort.mining.review.database import Review, ReviewError
 from beaufort.mining.review.rules import QUESTIONS, ReviewRules, decide
 
 MAX_COMMENT = 1000
-"""Characters of a comment."""
+"""Largest number of characters of a comment."""
 
 
 def cast_vote(
@@ -21,48 +21,47 @@ def cast_vote(
     *,
     comment: str = "",
 ) -> None:
-    """Keep the answers to a card, or that it was skipped; when this returns, they are on the disk.
-
-    The same vote again changes nothing, so that a browser may send it once more when no reply came.
+    """Save a vote to disk; casting the same vote again changes nothing, so that a browser may retry.
 
     Args:
         review: the open review.
-        reviewer: who votes.
-        showing: the card.
-        answers: yes or no for each of `QUESTIONS`; None if the card is skipped.
-        comment: anything else the reviewer says.
+        reviewer: id of the reviewer.
+        showing: id of the card.
+        answers: yes or no for each of `QUESTIONS`; None to skip the card.
+        comment: comment of the reviewer.
     """
     if answers is not None and set(answers) != {question.name for question in QUESTIONS}:
         raise ReviewError("every question must be answered, or the image skipped")
     if len(comment) > MAX_COMMENT:
         raise ReviewError(f"a comment must have at most {MAX_COMMENT} characters, got {len(comment)}")
-    given = [None if answers is None else int(answers[question.name]) for question in QUESTIONS]
+    values = [None if answers is None else int(answers[question.name]) for question in QUESTIONS]
     with review.transaction() as connection:
         card = connection.execute(
             "SELECT * FROM showings WHERE id = ? AND reviewer = ?", (showing, reviewer)
         ).fetchone()
         if card is None:
             raise ReviewError("this card was not shown to you")
-        kept = connection.execute(
+        existing = connection.execute(
             "SELECT * FROM votes WHERE showing = ? AND undone = 0", (showing,)
         ).fetchone()
-        if kept is not None:
-            if [kept[question.name] for question in QUESTIONS] != given or kept["comment"] != comment:
-                raise ReviewError("this card has another answer already; undo it first")
+        if existing is not None:
+            saved = [*(existing[question.name] for question in QUESTIONS), existing["comment"]]
+            if saved != [*values, comment]:
+                raise ReviewError("this card already has a different vote; undo it first")
             return
         vote = connection.execute(
             "INSERT INTO votes (showing, skipped, recognizable, usable, single, comment, at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (showing, answers is None, *given, comment, time.time()),
+            (showing, answers is None, *values, comment, time.time()),
         ).lastrowid
         connection.execute("UPDATE showings SET answered = ? WHERE id = ?", (vote, showing))
         _count(connection, review.rules, card)
 
 
 def undo_vote(review: Review, reviewer: int) -> bool:
-    """Take the reviewer's last vote back, and show its card again; False if there is none.
+    """Undo the reviewer's last vote so that its card is shown again; return False if there is none.
 
-    Somebody who was dropped cannot: they would find out which answer was a check, and give another.
+    Dropped reviewers cannot undo votes, because they could find and correct failed checks.
     """
     with review.transaction() as connection:
         if is_dropped(connection, reviewer):
@@ -81,7 +80,7 @@ def undo_vote(review: Review, reviewer: int) -> bool:
 
 
 def settle_tie(review: Review, reviewer: int, image: int, *, accepted: bool) -> None:
-    """Settle a tie."""
+    """Accept or reject a tied image."""
     with review.transaction() as connection:
         found = connection.execute("SELECT decision FROM images WHERE id = ?", (image,)).fetchone()
         if found is None or found["decision"] != "tied":
@@ -95,7 +94,7 @@ def settle_tie(review: Review, reviewer: int, image: int, *, accepted: bool) -> 
 
 
 def _count(connection: sqlite3.Connection, rules: ReviewRules, card: sqlite3.Row) -> None:
-    """Bring the image's tally up to date, and, after a check, whether the reviewer still counts."""
+    """Update the counts of an image or, after a check, whether the reviewer is dropped."""
     role = connection.execute("SELECT role FROM images WHERE id = ?", (card["image"],)).fetchone()["role"]
     if card["again"] or role:
         _check_reviewer(connection, rules, card["reviewer"])
@@ -109,20 +108,20 @@ def _check_reviewer(connection: sqlite3.Connection, rules: ReviewRules, reviewer
     changed = connection.execute(
         "UPDATE reviewers SET dropped = ? WHERE id = ? AND dropped != ?", (drops, reviewer, drops)
     )
-    if changed.rowcount:  # their votes count no longer, or again
+    if changed.rowcount:  # update all images with votes of the reviewer
         images = connection.execute("SELECT DISTINCT image FROM showings WHERE reviewer = ?", (reviewer,))
         for row in images.fetchall():
             _tally(connection, rules, row["image"])
 
 
 def is_dropped(connection: sqlite3.Connection, reviewer: int) -> bool:
-    """Whether the reviewer's votes no longer count."""
+    """Return whether the reviewer was dropped, so that no vote of theirs counts."""
     row = connection.execute("SELECT dropped FROM reviewers WHERE id = ?", (reviewer,)).fetchone()
     return bool(row is not None and row["dropped"])
 
 
 def check_counts(connection: sqlite3.Connection, reviewer: int) -> tuple[int, int]:
-    """How many hidden checks a reviewer got right, of how many: controls, and images shown again."""
+    """Return the numbers of hidden checks that a reviewer passed, and of all: controls and repetitions."""
     row = connection.execute(
         "SELECT COUNT(*) AS checks, COALESCE(SUM(CASE "
         "WHEN v.again THEN v.approves = (SELECT f.approves FROM valid_votes f "

@@ -1,4 +1,4 @@
-// Answers by keyboard. Every key presses a button or a choice of the page, so nothing works by key alone.
+// Keyboard shortcuts; every key activates a button or choice of the page.
 htmx.config.allowEval = false;
 htmx.config.includeIndicatorStyles = false;
 htmx.config.historyEnabled = false;
@@ -29,8 +29,8 @@ function back() {
   mark();
 }
 function zoom() {
-  const picture = byId('picture');
-  if (picture) picture.classList.toggle('zoomed');
+  const image = byId('image');
+  if (image) image.classList.toggle('zoomed');
 }
 function help() {
   const box = byId('help');
@@ -56,27 +56,27 @@ document.addEventListener('keydown', (event) => {
 document.addEventListener('change', (event) => { if (event.target.matches('#vote input[type=radio]')) submitIfComplete(); });
 document.addEventListener('click', (event) => { if (event.target.closest('#zoom')) zoom(); });
 
-// An answer counts when the next card is there; until then the page says that it is not saved.
-function tellProblem(text) {
+// A vote is saved when the next card appears; until then, errors are shown on the page.
+function showProblem(text) {
   const box = byId('problem');
   if (!box) return;
   box.textContent = text;
   box.hidden = false;
 }
-document.addEventListener('htmx:sendError', () => tellProblem('Not saved: the server did not answer. Press Save to try again.'));
+document.addEventListener('htmx:sendError', () => showProblem('Not saved: no response from the server. Press Save to try again.'));
 document.addEventListener('htmx:responseError', (event) => {
   const page = new DOMParser().parseFromString(event.detail.xhr.responseText, 'text/html');
-  const said = page.getElementById('refused');
-  tellProblem(said ? said.textContent : 'Not saved: the server refused it. Reload the page.');
+  const message = page.getElementById('refused');
+  showProblem(message ? message.textContent : 'Not saved: the server rejected the vote. Reload the page.');
 });
-// Nobody can judge an image that is not there: it can be skipped, and no more.
+// An image that cannot be displayed can only be skipped.
 function withoutImage() {
   for (const fieldset of questions()) fieldset.remove();
   if (byId('save')) byId('save').remove();
-  tellProblem('The image cannot be shown. Skip it, and tell whoever sent you the link.');
+  showProblem('The image cannot be displayed. Skip it, and contact the person who sent you the link.');
 }
-document.addEventListener('error', (event) => { if (event.target.matches('#picture img')) withoutImage(); }, true);
-const first = document.querySelector('#picture img');
+document.addEventListener('error', (event) => { if (event.target.matches('#image img')) withoutImage(); }, true);
+const first = document.querySelector('#image img');
 if (first && first.complete && !first.naturalWidth) withoutImage();
 document.addEventListener('htmx:afterSwap', mark);
 mark();
