@@ -28,8 +28,8 @@ from beaufort.mining import (
     open_generated,
     predict_set,
     read_choices,
-    score_reply,
     score_choices,
+    score_reply,
 )
 from beaufort.mining.names import display_name, synonyms
 from beaufort.models import ModelError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +125,11 @@ def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_pa
     def write(name: str, first: dict[str, Any]) -> str:
         rows = [
             {
-                **{"image": one.image, "truth": one.label, "distractor": one.distractor},
-                **{"truth_first": one.label_first, "answer": one.label},
+                "image": one.image,
+                "truth": one.label,
+                "distractor": one.distractor,
+                "truth_first": one.label_first,
+                "answer": one.label,
             }
             for one in questions
         ]
