@@ -235,7 +235,7 @@ def test_services_that_do_not_answer(stub: Stub) -> None:
     picture = Image.new("RGB", (32, 32))
     model = HttpChatModel(stub.address, "tiny", retries=1, sleep=lambda _: None)
     stub.troubles = [500, 500]
-    with pytest.raises(ModelError, match="no answer in 2 attempts"):
+    with pytest.raises(ModelError, match="2 attempts"):
         model.reply(picture, "a: b, c.")
     stub.troubles = [401]
     with pytest.raises(ModelError, match="status 401"):
