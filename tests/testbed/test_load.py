@@ -271,7 +271,7 @@ def test_selections(paper: Grid, timm: Grid) -> None:
     assert int(timm.select(["resnet50.a1_in1k@288"]).sum()) == 1
     with pytest.raises(UnknownNameError, match="did you mean 'resnet50'"):
         paper.select(["resnet5O"])
-    with pytest.raises(UnknownNameError, match="beaufort testbed ls"):
+    with pytest.raises(UnknownNameError, match="beaufort ls grids"):
         paper.select(["qqqqqq"])
     for nothing in ("", "resnet50 |", " | resnet50"):
         with pytest.raises(OptionError, match="must not be empty"):
