@@ -55,8 +55,8 @@ docs: $(VENV)/docs  ## build the documentation in site/, with galleries and note
 	$(BIN)/zensical build --strict
 
 bench: $(VENV)/core  ## compare the speed of the corruptions with imagecorruptions, and time the intervals
-	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
-	$(BIN)/python benchmarks/intervals.py speed
+	$(BIN)/python -m benchmarks corruptions --json benchmarks/corruptions.json
+	$(BIN)/python -m benchmarks intervals speed --json benchmarks/intervals.json
 
 torture: $(VENV)/dev  ## killed processes, damaged and hostile files, many reviewers: 20 minutes; KILLS=1000 kills that many runs
 ifdef KILLS

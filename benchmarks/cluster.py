@@ -1,14 +1,13 @@
-"""What a run on Ray costs beside its work, how it grows with workers, and what its driver needs.
+"""Measure the cost of running on Ray: scheduling, scaling with workers, and the driver.
 
-python benchmarks/cluster.py overhead        blocks a second, with a model that answers at once
-python benchmarks/cluster.py scaling         two workers against one, with ONNX models on one thread each;
-                                             four minutes
-python benchmarks/cluster.py busy            the share of time in which workers work, with a model that sleeps
-python benchmarks/cluster.py memory          of the driver, for 40,000 cells of 50 blocks
-python benchmarks/cluster.py all
+python -m benchmarks cluster overhead    # blocks per second, with a model that only returns constants
+python -m benchmarks cluster scaling     # two workers against one, ONNX models on one thread each
+python -m benchmarks cluster busy        # utilization of workers, with a model that sleeps
+python -m benchmarks cluster memory      # memory of the driver for 40,000 cells of 50 blocks
+python -m benchmarks cluster all
 
-All but `memory` give the command `beaufort run --engine ray --json` and look at its process meanwhile.
-`memory` plans such a job as the command does, and then lets pretended workers answer: two million blocks
+All parts except `memory` run the command `beaufort run --engine ray --json` and observe its process. `memory`
+plans such a job as the command does and replaces the workers by simulated ones, because two million blocks
 would take hours.
 """
 
@@ -30,27 +29,29 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.recording import record
+
 MODELS = """
 import time
 import numpy as np
 from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 
-def _made(name, seconds=0.0):
-    answers = np.random.default_rng(0).normal(0, 1, (1000, 10)).astype(np.float32)
-    def answer(images):
+def _model(name, seconds=0.0):
+    logits = np.random.default_rng(0).normal(0, 1, (1000, 10)).astype(np.float32)
+    def predict(images):
         if seconds:
             time.sleep(seconds * len(images))
-        return answers[: len(images)]
-    return as_model(answer, name=name, classes=10, version=name)
+        return logits[: len(images)]
+    return as_model(predict, name=name, classes=10, version=name)
 
 def sleeping():
-    return _made("sleeping", 0.001)
+    return _model("sleeping", 0.001)
 
 def __getattr__(name):
     if not name.startswith("quick"):
         raise AttributeError(name)
-    return lambda: _made(name)
+    return lambda: _model(name)
 """
 
 
@@ -60,64 +61,63 @@ def main() -> None:
     )
     parts = {"overhead": overhead, "scaling": scaling, "busy": busy, "memory": memory}
     parser.add_argument("part", choices=[*parts, "all"])
-    parser.add_argument("--scale", type=float, default=1.0, help="of the work; 0.1 for a quick look")
-    parser.add_argument("--folder", help="where data and stores are put; a temporary one if not given")
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the work; 0.1 for a quick look")
+    parser.add_argument("--folder", help="directory for data and stores (default: a temporary one)")
     options = parser.parse_args()
     for name in parts if options.part == "all" else [options.part]:
-        print(f"{name}: load of the machine before {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors")
+        print(f"{name}: load {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors")
         with tempfile.TemporaryDirectory(dir=options.folder) as folder, contextlib.chdir(folder):
             parts[name](options.scale)
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A command that came to its end."""
+class FinishedRun:
+    """Measurements of a finished command."""
 
     seconds: float
-    """From its start to its end."""
     cpu: float
-    """Seconds of processor time of the driver's own process."""
+    """CPU seconds of the process of the driver."""
     workers_cpu: float
-    """Those of all workers together."""
+    """CPU seconds of all workers."""
     ray_cpu: float
-    """Those of what Ray runs beside them, as far as the driver started it."""
+    """CPU seconds of the other processes of Ray that the driver started."""
     peak: float
-    """GB of memory of the driver's process, at most."""
-    told: dict[str, Any]
-    """What it printed."""
+    """Peak memory of the driver in GB."""
+    summary: dict[str, Any]
+    """Its JSON output."""
 
     @property
     def rate(self) -> float:
-        """Answers a second of all nodes, from their first report on."""
-        return sum(float(node["answers_a_second"]) for node in self.told["nodes"].values())
+        """Predictions per second of all nodes, from their first report on."""
+        return sum(float(node["answers_a_second"]) for node in self.summary["nodes"].values())
 
     @property
     def work_seconds(self) -> float:
-        return max(float(node["seconds"]) for node in self.told["nodes"].values())
+        return max(float(node["seconds"]) for node in self.summary["nodes"].values())
 
 
-def run(*arguments: str) -> Ran:
-    """Give the command, and look at its process until it ends."""
+def run(*arguments: str) -> FinishedRun:
+    """Run the command and observe its processes until it ends."""
     command = [sys.executable, "-m", "beaufort", "run", "--json", *arguments]
     start = time.perf_counter()
     others: dict[int, tuple[bool, float]] = {}
     cpu = peak = 0.0
-    with Path("told.json").open("w+") as told, subprocess.Popen(command, stdout=told) as process:
+    with Path("summary.json").open("w+") as output, subprocess.Popen(command, stdout=output) as process:
         while process.poll() is None:
             with contextlib.suppress(OSError, IndexError, KeyError):
                 cpu, peak = _state(process.pid)
             for pid, (name, seconds_there) in _below(process.pid).items():
                 works = name.startswith("ray::Worker") or others.get(pid, (False, 0.0))[0]
                 others[pid] = works, seconds_there
-            time.sleep(1.0)  # a look takes some milliseconds of a processor that others need
+            time.sleep(1.0)  # reading /proc takes milliseconds of CPU time
         seconds = time.perf_counter() - start
-        told.seek(0)
-        text = told.read()
+        output.seek(0)
+        text = output.read()
     if process.returncode:
-        raise SystemExit(f"the command ended with {process.returncode}")
+        raise SystemExit(f"the command failed with exit code {process.returncode}")
     workers_cpu = sum(each for works, each in others.values() if works)
     ray_cpu = sum(each for works, each in others.values() if not works)
-    return Ran(seconds, cpu, workers_cpu, ray_cpu, peak, json.loads(text))
+    return FinishedRun(seconds, cpu, workers_cpu, ray_cpu, peak, json.loads(text))
 
 
 def _state(pid: int) -> tuple[float, float]:
@@ -132,7 +132,7 @@ def _parent_and_cpu(pid: int) -> tuple[int, float]:
 
 
 def _below(pid: int) -> dict[int, tuple[str, float]]:
-    """The processes that one started, and those that these did: names, and seconds of processor time."""
+    """Return name and CPU seconds of all descendants of a process."""
     found: dict[int, tuple[int, str, float]] = {}
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -159,7 +159,7 @@ def _models(names: Sequence[str]) -> list[str]:
 
 
 def overhead(scale: float) -> None:
-    """Blocks of 1,000 answers a second that one driver schedules, everything else on the same machine."""
+    """Measure how many blocks of 1,000 predictions per second one driver schedules, all on one machine."""
     make_data(50_000, 16)
     names = [f"python:bench_models:quick{i}" for i in range(max(1, round(20 * scale)))]
     for workers in (1, 2):
@@ -168,47 +168,51 @@ def overhead(scale: float) -> None:
             *("--data", "data", "--corruption", "brightness", "--severity", "1-3", "--labels", "identity"),
             *("--engine", f"ray:workers={workers}", "--store", f"kept{workers}", "--batch-size", "1000"),
         )
-        blocks = sum(result["images"] for result in ran.told["results"]) / 1000
+        blocks = sum(result["images"] for result in ran.summary["results"]) / 1000
+        record(f"{workers} workers, throughput", ran.rate / 1000, "blocks/s", "≥ 150")
+        record(f"{workers} workers, driver", 1000 * ran.cpu / blocks, "ms CPU/block")
+        record(f"{workers} workers, workers", 1000 * ran.workers_cpu / blocks, "ms CPU/block")
+        record(f"{workers} workers, Ray", 1000 * ran.ray_cpu / blocks, "ms CPU/block")
         print(
             f"  {workers} workers: {blocks:.0f} blocks in {ran.work_seconds:.1f} s of work "
-            f"({ran.seconds:.1f} s with the start): {ran.rate / 1000:.0f} blocks a second (target ≥ 150); "
-            f"processor time for a block: {1000 * ran.cpu / blocks:.2f} ms of the driver, "
-            f"{1000 * ran.workers_cpu / blocks:.2f} ms of workers, {1000 * ran.ray_cpu / blocks:.2f} ms of "
-            f"Ray beside them, all with their start; {ran.peak:.2f} GB of the driver"
+            f"({ran.seconds:.1f} s with startup): {ran.rate / 1000:.0f} blocks/s (target ≥ 150); CPU time "
+            f"per block, startup included: driver {1000 * ran.cpu / blocks:.2f} ms, workers "
+            f"{1000 * ran.workers_cpu / blocks:.2f} ms, other processes of Ray "
+            f"{1000 * ran.ray_cpu / blocks:.2f} ms; memory of the driver {ran.peak:.2f} GB"
         )
 
 
 def scaling(scale: float) -> None:
-    """Answers a second of two workers over those of one, for models that keep a processor busy."""
+    """Compare the throughput of two workers with that of one, for models that keep a CPU busy."""
     for width, images in ((32, 16_000), (64, 5_000)):
         make_data(max(1000, round(images * scale) // 1000 * 1000), 32)
         million = write_network(Path("network.onnx"), width) / 1e6
         one, two = (_rate_of(workers, f"kept{width}-{workers}") for workers in (1, 2))
-        told = f"with {million:.0f} million multiplications an image"
-        print(f"  two over one, {told}: {two / one:.2f} × (target ≥ 1.8)")
+        name = f"two workers over one, {million:.0f} million multiplications per image"
+        print(f"  {name}: {record(name, two / one, '×', '≥ 1.8'):.2f} × (target ≥ 1.8)")
 
 
 def _rate_of(workers: int, store: str) -> float:
-    """Answers a second of some workers that ask the network."""
+    """Return the predictions per second of a number of workers."""
     ran = run(
         *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
         *("--corruption", "brightness,contrast", "--severity", "1-4", "--config", "prepare=none"),
         *("--engine", f"ray:workers={workers}", "--store", store),
     )
-    answers = sum(result["images"] for result in ran.told["results"])
-    busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
+    predictions = sum(result["images"] for result in ran.summary["results"])
+    busy = min(float(node["busy"]) for node in ran.summary["nodes"].values())
     print(
-        f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.work_seconds:.0f} s of work, "
-        f"{ran.seconds:.0f} s in all; workers were busy {busy:.1%} of it and took "
-        f"{ran.workers_cpu / ran.work_seconds:.2f} processors, with their start, "
-        f"{1e6 * ran.workers_cpu / answers:.0f} µs for an answer; the driver and Ray took "
+        f"  {workers} workers: {ran.rate:.0f} predictions/s, {ran.work_seconds:.0f} s of work, "
+        f"{ran.seconds:.0f} s in total; workers were busy {busy:.1%} of the time and used "
+        f"{ran.workers_cpu / ran.work_seconds:.2f} CPUs (startup included), "
+        f"{1e6 * ran.workers_cpu / predictions:.0f} µs per prediction; the driver and Ray used "
         f"{(ran.cpu + ran.ray_cpu) / ran.seconds:.2f}"
     )
     return ran.rate
 
 
 def write_network(path: Path, width: int) -> int:
-    """Three convolutions with random weights; how many multiplications an image takes."""
+    """Write three convolutions with random weights; return the multiplications per image."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -237,7 +241,7 @@ def write_network(path: Path, width: int) -> int:
 
 
 def busy(scale: float) -> None:
-    """A model that sleeps stands for one on a device: the processor is free for all else."""
+    """Measure the utilization of workers with a model that sleeps, as if a GPU did the work."""
     make_data(20_000, 16)
     workers = 4
     ran = run(
@@ -245,42 +249,50 @@ def busy(scale: float) -> None:
         *("--corruption", "brightness,contrast", "--severity", f"1-{max(1, round(5 * scale))}"),
         *("--engine", f"ray:workers={workers},cpus=0.25", "--store", "kept"),
     )
-    slept = sum(result["images"] for result in ran.told["results"]) / 1000
-    share = min(float(node["busy"]) for node in ran.told["nodes"].values())
+    slept = sum(result["images"] for result in ran.summary["results"]) / 1000
+    busy_fraction = min(float(node["busy"]) for node in ran.summary["nodes"].values())
+    used = record("utilization", 100 * slept / workers / ran.work_seconds, "%", "≥ 95")
     print(
-        f"  {workers} workers slept {slept:.0f} s in {ran.work_seconds:.1f} s: "
-        f"{slept / workers / ran.work_seconds:.1%} of their time (target ≥ 95 %); they had something to "
-        f"do in {share:.1%}"
+        f"  {workers} workers slept {slept:.0f} s in {ran.work_seconds:.1f} s: {used:.1f} % of their time "
+        f"(target ≥ 95 %); they had work to do in {busy_fraction:.1%} of it"
     )
 
 
 def memory(scale: float) -> None:
-    """Peak memory of the driver over a whole job whose workers only pretend."""
+    """Measure the peak memory of the driver over a whole job with simulated workers."""
     cells = round(40_000 * scale)
-    program = f"import benchmarks.cluster as c; c.pretend({cells})"
+    program = f"import benchmarks.cluster as c; c.simulate({cells})"
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root), str(root / "src")])
-    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    print(done.stdout, end="")
+    record("driver memory", float(done.stdout.rpartition("peak memory ")[2].split()[0]), "GB", "≤ 1.5")
 
 
-def pretend(cells: int, images: int = 50_000) -> None:
+def simulate(cells: int, images: int = 50_000) -> None:
     from beaufort.data import from_arrays
     from beaufort.evaluation import RayOptions, RunOptions, execution
     from beaufort.models import as_model
     from beaufort.results import evaluate
     from beaufort.suites import get_suite
-    from benchmarks.pretended import Pretended, PretendedStore
+    from benchmarks.simulated_ray import SimulatedRay, SimulatedStore
 
     suite = get_suite("cifar10-c-and-bar")
     count = -(-cells // len(suite.conditions()))
     pixels = np.arange(images * 12, dtype=np.uint32).view(np.uint8).reshape(-1, 4, 4, 3)
     data = from_arrays("toys", pixels, np.arange(images) % 10)
     models = [
-        as_model(_no_answer, name=f"model{number}", classes=10, version=str(number))
+        as_model(_no_predictions, name=f"model{number}", classes=10, version=str(number))
         for number in range(count)
     ]
-    store = PretendedStore()
-    execution.RayEngine = Pretended  # type: ignore[attr-defined,assignment]
+    store = SimulatedStore()
+    execution.RayEngine = SimulatedRay  # type: ignore[attr-defined,assignment]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     start = time.perf_counter()
     found = evaluate(
@@ -290,15 +302,10 @@ def pretend(cells: int, images: int = 50_000) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     blocks = len(found.results) * -(-images // 1000)
     print(
-        f"  {len(found.results):,} cells, {blocks:,} blocks, {Pretended.workers} pretended workers: "
-        f"{seconds:.0f} s; peak memory {peak:.2f} GB (target ≤ 1.5), {before:.2f} GB of it before the plan"
+        f"  {len(found.results):,} cells, {blocks:,} blocks, {SimulatedRay.workers} simulated workers: "
+        f"{seconds:.0f} s; peak memory {peak:.2f} GB (target ≤ 1.5), {before:.2f} GB before planning"
     )
 
 
-def _no_answer(images: np.ndarray) -> np.ndarray:
+def _no_predictions(images: np.ndarray) -> np.ndarray:
     return np.zeros((len(images), 10), np.float32)
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    main()

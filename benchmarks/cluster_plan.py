@@ -1,10 +1,10 @@
-"""A large job on paper: how long it takes, what it reads, stores and costs, and what is full first.
+"""Simulate a large job: duration, data read and stored, cost, and the first bottleneck.
 
-python benchmarks/cluster_plan.py                       2,000 models × 213 conditions × 50,000 images
-python benchmarks/cluster_plan.py --models 200          a tenth of it
+python -m benchmarks cluster-plan                       # 2,000 models × 213 conditions × 50,000 images
+python -m benchmarks cluster-plan --models 200          # a tenth of it
 
-The scheduler is the product's own (`beaufort.evaluation.task_queue`); the times are constants, measured or
-assumed; the table in docs/how-to/cluster.md says which. Workers, the driver and the store are queues.
+The scheduler is the real one (`beaufort.evaluation.task_queue`). Times are constants, measured or assumed as
+stated below. Workers, the driver and the store are simulated queues.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from beaufort.evaluation.task_queue import Assignment, TaskQueue
 from beaufort.evaluation.tasks import BLOCK, Task, TaskPart
 from beaufort.suites.conditions import Condition
+from benchmarks.recording import record
 
 A_UNIT = 8
 """Conditions of a task, as in `beaufort.evaluation.tasks`."""
@@ -29,26 +30,26 @@ A_UNIT = 8
 
 @dataclass(frozen=True)
 class Times:
-    """In seconds, unless said otherwise."""
+    """Times in seconds unless stated otherwise."""
 
-    answer: float = 46e-6
-    """Of a GPU for an answer, on average over models: measured for ResNet-50 on an H200, from JPEG files."""
+    predict: float = 46e-6
+    """GPU time of a prediction, mean over models: measured for ResNet-50 on an H200, from JPEG files."""
     spread: float = 0.8
-    """Of the logarithm of that time over models; assumed."""
+    """Standard deviation of its logarithm over models; assumed."""
     load: float = 12.0
-    """Until a model is loaded and the first block is decoded; assumed."""
+    """Time until a model is loaded and the first block is decoded; assumed."""
     report: float = 0.48e-3
-    """Of the driver, for a report; measured."""
+    """Driver time of a report; measured."""
     block: float = 0.03e-3
-    """Of the driver, for a block of answers in a report; measured."""
+    """Driver time of a block of predictions in a report; measured."""
     ticket: float = 0.34e-3
-    """Of the driver, for a ticket that it hands out; measured."""
+    """Driver time of an assignment; measured."""
     puts: float = 3500.0
-    """Files that the object store takes in a second; what S3 promises for one prefix."""
+    """Files per second that the object store accepts; the documented limit of S3 for one prefix."""
     reports: float = 200.0
-    """Reports a second that workers aim at, together, as in `beaufort.evaluation.ray_engine`."""
+    """Reports per second of all workers, as in `beaufort.evaluation.ray_engine`."""
     collect: float = 0.1
-    """How long a worker collects what it tells, at least; as there."""
+    """Shortest time between reports of a worker."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Job:
         return -(-self.images // BLOCK)
 
     @property
-    def answers(self) -> int:
+    def predictions(self) -> int:
         return self.models * self.conditions * self.images
 
     def queues(self) -> Iterator[Iterator[Task]]:
@@ -81,19 +82,19 @@ class Job:
 
 @dataclass
 class Outcome:
-    """What a simulated run came to."""
+    """Totals of a simulated run."""
 
     seconds: float = 0.0
     worked: float = 0.0
-    """Seconds of all GPUs together in which they answered."""
+    """Busy seconds of all GPUs."""
     driver: float = 0.0
-    """Seconds in which the driver was busy."""
+    """Busy seconds of the driver."""
     loads: int = 0
-    """Times that a worker loaded a model."""
+    """Number of times a worker loaded a model."""
     decoded: int = 0
-    """Blocks that a worker decoded."""
+    """Number of decoded blocks."""
     written: int = 0
-    """Files of a block."""
+    """Number of written block files."""
 
 
 @dataclass
@@ -103,12 +104,12 @@ class _Worker:
     span: tuple[int, int] = (-1, -1)
     doing: Assignment | None = None
     stored: list[tuple[int, int, int]] = field(default_factory=list)
-    """What it has to tell."""
+    """Unreported blocks."""
     begun: int = 0
     written: float = 0.0
-    """When the store has all of its files."""
-    told: float = -1e9
-    """When it told last."""
+    """Time at which the store has all of its files."""
+    reported: float = -1e9
+    """Time of its last report."""
     telling: bool = False
 
 
@@ -129,7 +130,7 @@ class Simulation:
         self.workers = [_Worker() for _ in range(workers)]
         rng = np.random.default_rng(seed)
         drawn = np.exp(rng.normal(0, times.spread, job.models))
-        self.answer = (times.answer * drawn / drawn.mean()).tolist()
+        self.seconds = (times.predict * drawn / drawn.mean()).tolist()
         self.pause = max(times.collect, workers / times.reports)
         self.events: list[tuple[float, int, int, Event]] = []
         """Time, number of the event, worker, and what happens."""
@@ -162,7 +163,7 @@ class Simulation:
             self.inbox.append(place)
 
     def serve(self, now: float, place: int) -> None:
-        """The driver takes a report, and hands out more to who told."""
+        """Process a report in the driver and assign more work to the worker."""
         worker, times = self.workers[place], self.times
         took = times.report + times.block * len(worker.stored)
         for stored in worker.stored:
@@ -188,7 +189,7 @@ class Simulation:
         worker, times = self.workers[place], self.times
         ticket = worker.tickets.popleft()
         span = ticket.task.span
-        seconds = len(ticket.task.parts) * (span[1] - span[0]) * self.answer[ticket.model]
+        seconds = len(ticket.task.parts) * (span[1] - span[0]) * self.seconds[ticket.model]
         self.out.worked += seconds
         if ticket.model != worker.model:
             seconds += times.load
@@ -218,15 +219,15 @@ class Simulation:
         if worker.telling:
             return
         worker.telling = True
-        due = now if not worker.tickets else max(now, worker.told + self.pause)
-        worker.told = due
+        due = now if not worker.tickets else max(now, worker.reported + self.pause)
+        worker.reported = due
         self.at(due, place, Event.REPORTED)
 
 
 GPU_HOUR, PUTS, GETS, MONTH = 3.0, 5e-6, 0.4e-6, 0.023
-"""Dollars for a GPU an hour, a request that writes, one that reads, and a GB a month; assumed."""
+"""Dollars per GPU hour, write request, read request, and GB and month; assumed."""
 IMAGE_BYTES, WEIGHTS_BYTES, ROW_BYTES = 128e3, 200e6, 43
-"""Of an image file, of the weights of a model (assumed), of a row of the store (measured)."""
+"""Bytes of an image file and of the weights of a model (assumed), and of a stored row (measured)."""
 
 
 def main() -> None:
@@ -235,25 +236,31 @@ def main() -> None:
     )
     parser.add_argument("--models", type=int, default=2000)
     parser.add_argument("--gpus", type=int, nargs="+", default=[8, 64, 512])
-    parser.add_argument("--share", type=int, default=25, help="simulate so small a part of the images")
-    for name in ("answer", "report", "block", "ticket", "puts"):
+    parser.add_argument("--share", type=int, default=25, help="simulate one in so many images")
+    for name in ("predict", "report", "block", "ticket", "puts"):
         parser.add_argument(f"--{name}", type=float, default=getattr(Times(), name))
     options = parser.parse_args()
     job = Job(models=options.models)
     times = Times(
-        **{name: getattr(options, name) for name in ("answer", "report", "block", "ticket", "puts")}
+        **{name: getattr(options, name) for name in ("predict", "report", "block", "ticket", "puts")}
     )
-    print(f"{job.answers:.3g} answers in {job.models * job.conditions * job.blocks:,} blocks; {times}")
+    print(
+        f"{job.predictions:.3g} predictions in {job.models * job.conditions * job.blocks:,} blocks; {times}"
+    )
     print("| GPUs | hours | busy | driver | loads | read TB | stored TB | puts/s | requests M | $ |")
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for gpus in options.gpus:
-        print(line(job, gpus, simulate(job, gpus, times, options.share)), flush=True)
+        out = simulate(job, gpus, times, options.share)
+        record(f"{gpus} GPUs, duration", out.seconds / 3600, "h")
+        record(f"{gpus} GPUs, utilization", 100 * out.worked / gpus / out.seconds, "%")
+        record(f"{gpus} GPUs, driver busy", 100 * out.driver / out.seconds, "%")
+        print(line(job, gpus, out), flush=True)
 
 
 def simulate(job: Job, gpus: int, times: Times, share: int = 1) -> Outcome:
-    """The whole job, from a simulation of a part of its images with as much less time to load.
+    """Extrapolate the whole job from a part of its images, with loading times reduced by the same factor.
 
-    What is uneven at the end is a larger part of a smaller job: the whole one is a little faster.
+    The uneven end weighs more in a smaller job, so the whole job would be slightly faster.
     """
     part = replace(job, images=job.images // share)
     out = Simulation(part, gpus, replace(times, load=times.load / share)).run()
@@ -263,18 +270,14 @@ def simulate(job: Job, gpus: int, times: Times, share: int = 1) -> Outcome:
 
 def line(job: Job, gpus: int, out: Outcome) -> str:
     hours = out.seconds / 3600
-    pictures = out.decoded * BLOCK
+    images = out.decoded * BLOCK
     cells = job.models * job.conditions
-    puts, gets = out.written + cells, out.written + pictures + out.loads
-    stored = job.answers * ROW_BYTES
-    read = pictures * IMAGE_BYTES + out.loads * WEIGHTS_BYTES
+    puts, gets = out.written + cells, out.written + images + out.loads
+    stored = job.predictions * ROW_BYTES
+    read = images * IMAGE_BYTES + out.loads * WEIGHTS_BYTES
     dollars = gpus * hours * GPU_HOUR + puts * PUTS + gets * GETS + stored / 1e9 * MONTH
     return (
         f"| {gpus} | {hours:,.2f} | {out.worked / gpus / out.seconds:.1%} | {out.driver / out.seconds:.1%} | "
         f"{out.loads:,} | {read / 1e12:.1f} | {stored / 1e12:.2f} | {out.written / out.seconds:,.0f} | "
         f"{(puts + gets) / 1e6:.0f} | {dollars:,.0f} |"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
-"""How fast the corruptions are, beside `imagecorruptions` 1.1.2 on the same machine.
+"""Compare the speed of the corruptions with `imagecorruptions` 1.1.2 in one interleaved run.
 
-python benchmarks/corruptions.py [--repeats 30] [--size 224] [--severity 3] [--json FILE] [--markdown FILE]
+python -m benchmarks corruptions [--repeats 30] [--size 224] [--severity 3]
 
-What is measured and why this way is in the README beside this file.
+The README in this directory explains what is measured and why.
 """
 
 # ruff: noqa: E402  (the number of threads is set before anything that has threads is imported)
@@ -15,14 +15,13 @@ for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -33,18 +32,19 @@ import numpy as np
 
 from beaufort import corrupt, get_corruption_names
 from beaufort.corruptions import corruptions
+from benchmarks.recording import record
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER = "imagecorruptions==1.1.2"
 PEER_GLASS_MS = 11.1
-"""Glass blur of the peer's repository, which compiles it. Its release runs a Python loop of 870 ms."""
+"""Compiled glass blur of the repository of imagecorruptions; the loop of its release takes 870 ms."""
 
 WARM_UP = 20
 BURST = 10
-"""Calls a turn. The first one finds the processor asleep and its caches cold, and is not counted."""
+"""Calls per turn; the first one, with cold caches, does not count."""
 BATCH = 256
 LEAST = 3.0
-"""What the ratio of every corruption has to be."""
+"""Smallest acceptable ratio of a corruption."""
 DIGITS = 10_000
 STARTS = ("gaussian_noise", "fog", "spatter", "elastic_transform", "brightness", "frost")
 
@@ -53,7 +53,7 @@ import json, os, sys, time, types, warnings
 warnings.simplefilter("ignore")
 import numpy as np, scipy.ndimage, skimage.filters
 
-# Today's libraries under the peer of 2021: names that went, an option that was renamed.
+# Names and options that newer libraries removed or renamed since the release of 2021.
 if not hasattr(np, "float_"):
     np.float_ = np.float64
 blur = skimage.filters.gaussian
@@ -114,13 +114,13 @@ print(json.dumps({"first_s": end - start, "total_s": end - start + imported - be
 
 @dataclass(frozen=True)
 class Row:
-    """One corruption beside the peer's, ms of CPU time on one thread."""
+    """A corruption: milliseconds of CPU time on one thread."""
 
     name: str
     ours_ms: float
     peer_ms: float
     live: bool
-    """Whether the peer's number was measured here and now."""
+    """Whether the time of the peer was measured in this run."""
 
     @property
     def ratio(self) -> float:
@@ -129,7 +129,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Goal:
-    """A headline number and what it has to be."""
+    """A headline number and its target."""
 
     what: str
     value: float
@@ -141,60 +141,64 @@ class Goal:
     def met(self) -> bool:
         return self.value >= self.target if self.at_least else self.value <= self.target
 
+    @property
+    def sign(self) -> str:
+        return "≥" if self.at_least else "≤"
+
     def __str__(self) -> str:
-        sign = "≥" if self.at_least else "≤"
         verdict = "met" if self.met else "**missed**"
-        return (
-            f"| {self.what} | {self.value:.3g}{self.unit} | {sign} {self.target:g}{self.unit} | {verdict} |"
-        )
+        target = f"{self.sign} {self.target:g}{self.unit}"
+        return f"| {self.what} | {self.value:.3g}{self.unit} | {target} | {verdict} |"
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that was measured."""
+    """All measurements."""
 
     rows: list[Row]
     threads: dict[str, tuple[float, float]]
-    """Seconds of wall time for a batch on one thread and on two."""
+    """Wall time of a batch in seconds, on one thread and on two."""
     digits: dict[str, float]
-    """Milliseconds of CPU time a digit."""
+    """Milliseconds of CPU time per digit."""
     starts: dict[str, dict[str, dict[str, float]]]
-    """Seconds of wall time, by corruption, `warm` or `empty` kernel cache, without or with the import."""
+    """Wall time in seconds by corruption, `warm` or `empty` kernel cache, without or with the import."""
     facts: dict[str, Any]
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure and print."""
     options = parse()
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as folder:
-        picture = Path(folder) / "picture.npy"
+        image_path = Path(folder) / "image.npy"
         peer_python = peer_environment(ROOT / ".venv-bench")
-        draw_picture(peer_python, picture, options.size)
-        image = np.load(picture)
-        with peer(peer_python, picture) as (ask, peer_versions):
+        save_image(peer_python, image_path, options.size)
+        image = np.load(image_path)
+        with peer(peer_python, image_path) as (ask, peer_versions):
             rows = beside_the_peer(image, ask, options.severity, options.repeats)
         threads = one_and_two_threads(image, options.severity, options.batch_repeats)
         digits = every_digit(options.batch_repeats)
-        starts = {} if options.quick else first_calls(picture, Path(folder))
+        starts = {} if options.quick else first_calls(image_path, Path(folder))
     facts = machine(peer_versions) | {"size": options.size, "severity": options.severity}
     results = Results(rows, threads, digits, starts, facts)
-    text = markdown(results)
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text, encoding="utf-8")
-    if options.json:
-        options.json.write_text(json.dumps(document(results), indent=2) + "\n", encoding="utf-8")
+    for row in rows:
+        record(row.name, row.ours_ms, "ms")
+        record(f"{row.name}, imagecorruptions / Beaufort", row.ratio, "×", f"≥ {LEAST:g}")
+    for name, milliseconds in digits.items():
+        record(f"MNIST-C, {name}", 1000 * milliseconds, "µs/digit")
+    for goal in headline(results):
+        record(goal.what, goal.value, goal.unit.strip(), f"{goal.sign} {goal.target:g}")
+    print(markdown(results))
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Beaufort's corruptions beside imagecorruptions 1.1.2.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=30, help="turns of each corruption on either side")
-    parser.add_argument("--size", type=int, default=224, help="side of the picture, in pixels")
+    parser.add_argument("--size", type=int, default=224, help="side of the image in pixels")
     parser.add_argument("--severity", type=int, default=3, choices=range(1, 6))
-    parser.add_argument("--json", type=Path, help="file for all numbers")
-    parser.add_argument("--markdown", type=Path, help="file for the text that is printed")
-    parser.add_argument("--quick", action="store_true", help="three repeats, no process starts")
+    parser.add_argument("--quick", action="store_true", help="three repeats, no new processes")
     options = parser.parse_args()
     if options.quick:
         options.repeats = min(options.repeats, 3)
@@ -203,22 +207,22 @@ def parse() -> argparse.Namespace:
 
 
 def peer_environment(folder: Path) -> Path:
-    """The Python of an environment that has the peer and nothing of ours; made when it is not there.
+    """Return the Python of an environment with the peer, created if necessary.
 
-    It is apart because the peer brings another build of OpenCV than Beaufort does.
+    The peer needs its own environment because it depends on another build of OpenCV.
     """
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    there = [str(python), "-c", "import importlib.metadata as m; m.version('imagecorruptions')"]
-    if not python.exists() or subprocess.run(there, capture_output=True, check=False).returncode:
-        print(f"making {folder.name} with {PEER}", file=sys.stderr)
+    check = [str(python), "-c", "import importlib.metadata as m; m.version('imagecorruptions')"]
+    if not python.exists() or subprocess.run(check, capture_output=True, check=False).returncode:
+        print(f"creating {folder.name} with {PEER}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt")]
         subprocess.run([*pip, PEER], check=True)
     return python
 
 
-def draw_picture(peer_python: Path, path: Path, side: int) -> None:
-    """Save scikit-image's astronaut; where it is not to be had, hills, a sun and film grain."""
+def save_image(peer_python: Path, path: Path, side: int) -> None:
+    """Save the astronaut of scikit-image, or a synthetic scene if it is not available."""
     command = [str(peer_python), "-c", ASTRONAUT, str(path), str(side)]
     if subprocess.run(command, capture_output=True, check=False).returncode == 0:
         return
@@ -231,28 +235,30 @@ def draw_picture(peer_python: Path, path: Path, side: int) -> None:
 
 
 @contextmanager
-def peer(python: Path, picture: Path) -> Iterator[tuple[Callable[[str, int], list[float]], dict[str, str]]]:
-    """A process that times the peer: a function `(name, severity) -> ms of a turn`, and its versions."""
+def peer(
+    python: Path, image_path: Path
+) -> Iterator[tuple[Callable[[str, int], list[float]], dict[str, str]]]:
+    """Start a process that times the peer; yield a function from name and severity to times, and versions."""
     process = subprocess.Popen(
-        [str(python), "-c", WORKER, str(picture)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [str(python), "-c", WORKER, str(image_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin
     assert process.stdout
     to_peer, from_peer = process.stdin, process.stdout
 
-    def answer() -> Any:
+    def reply() -> Any:
         line = from_peer.readline()
         if not line:
-            raise SystemExit("the peer's process ended before its time; its message is above")
+            raise SystemExit("the process of the peer failed; its message is above")
         return json.loads(line)
 
     def ask(name: str, severity: int) -> list[float]:
         to_peer.write(json.dumps({"name": name, "severity": severity, "calls": BURST}) + "\n")
         to_peer.flush()
-        return [taken / 1e6 for taken in answer()[1:]]
+        return [taken / 1e6 for taken in reply()[1:]]
 
     try:
-        yield ask, answer()
+        yield ask, reply()
     finally:
         to_peer.close()
         process.wait()
@@ -261,10 +267,10 @@ def peer(python: Path, picture: Path) -> Iterator[tuple[Callable[[str, int], lis
 def beside_the_peer(
     image: np.ndarray, ask: Callable[[str, int], list[float]], severity: int, repeats: int
 ) -> list[Row]:
-    """Both on one picture, turn by turn, so that whatever slows the machine slows both."""
+    """Time both on one image in alternating turns, so that a busy machine slows both."""
     names = get_corruption_names("all")
     live = [name for name in names if name != "glass_blur"]
-    for name in names:  # compile, build tables, read textures: enough ids to meet all of them
+    for name in names:  # compiles kernels, builds tables and reads all textures
         for i in range(WARM_UP):
             corrupt(image, name, severity, image_id=i)
     for name in live:
@@ -288,7 +294,7 @@ def beside_the_peer(
 
 
 def our_turn(image: np.ndarray, name: str, severity: int, turn: int) -> list[float]:
-    """Milliseconds of CPU time for each call of a turn but the first."""
+    """Return milliseconds of CPU time for each call of a turn except the first."""
     taken = []
     for call in range(BURST):
         start = time.process_time_ns()
@@ -298,7 +304,7 @@ def our_turn(image: np.ndarray, name: str, severity: int, turn: int) -> list[flo
 
 
 def one_and_two_threads(image: np.ndarray, severity: int, repeats: int) -> dict[str, tuple[float, float]]:
-    """Seconds of wall time for a batch on one thread and on two, by corruption."""
+    """Return the wall time of a batch in seconds, on one thread and on two, by corruption."""
     batch = np.stack([np.roll(image, 3 * i, axis=1) for i in range(BATCH)])
     seconds = {}
     for name in get_corruption_names("all"):
@@ -313,7 +319,7 @@ def one_and_two_threads(image: np.ndarray, severity: int, repeats: int) -> dict[
 
 
 def every_digit(repeats: int) -> dict[str, float]:
-    """Milliseconds of CPU time a digit, for each corruption of MNIST-C at its published severity."""
+    """Return milliseconds of CPU time per digit for each corruption of MNIST-C."""
     digits = read_digits()
     milliseconds = {}
     for name in get_corruption_names("mnist-c"):
@@ -328,7 +334,7 @@ def every_digit(repeats: int) -> dict[str, float]:
 
 
 def read_digits() -> np.ndarray:
-    """The first 10,000 images of the idx file that BEAUFORT_MNIST names, or as many drawn strokes."""
+    """Return 10,000 digits of the idx file in BEAUFORT_MNIST, or as many synthetic strokes."""
     if path := os.environ.get("BEAUFORT_MNIST"):
         stored = np.fromfile(path, np.uint8, offset=16)
         return stored.reshape(-1, 28, 28, 1)[:DIGITS]
@@ -340,14 +346,14 @@ def read_digits() -> np.ndarray:
     return digits
 
 
-def first_calls(picture: Path, folder: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Seconds for the first call in a new process, with kernels to compile and with kernels on disk."""
+def first_calls(image_path: Path, folder: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """Return seconds of the first call in a new process, with an empty and with a filled kernel cache."""
     measured = {}
     for name in STARTS:
         environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / f"kernels-{name}")}
 
         def start(name: str = name, environment: Mapping[str, str] = environment) -> dict[str, float]:
-            command = [sys.executable, "-c", FIRST_CALL, str(picture), name]
+            command = [sys.executable, "-c", FIRST_CALL, str(image_path), name]
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             return dict(json.loads(done.stdout))
 
@@ -359,7 +365,7 @@ def first_calls(picture: Path, folder: Path) -> dict[str, dict[str, dict[str, fl
 
 
 def headline(results: Results) -> list[Goal]:
-    """The numbers that have a target."""
+    """Return the numbers with a target."""
     rows, starts = results.rows, results.starts
     least = min(rows, key=lambda row: row.ratio)
     goals = [
@@ -370,7 +376,13 @@ def headline(results: Results) -> list[Goal]:
         Goal(f"smallest ratio: {least.name}", least.ratio, LEAST, "×"),
         Goal("sum of our 19", sum(row.ours_ms for row in rows), 5.5, " ms", at_least=False),
         Goal("two threads on batches", speedup(results.threads.values()), 1.9, "×"),
-        Goal("the 15 of MNIST-C together, a digit", sum(results.digits.values()), 0.2, " ms", at_least=False),
+        Goal(
+            "all 15 corruptions of MNIST-C, per digit",
+            sum(results.digits.values()),
+            0.2,
+            " ms",
+            at_least=False,
+        ),
     ]
     for kind, target in (("warm", 0.3), ("empty", 5)):
         if starts:
@@ -381,53 +393,28 @@ def headline(results: Results) -> list[Goal]:
 
 
 def speedup(pairs: Iterable[tuple[float, float]]) -> float:
-    """What one thread takes, over what two take."""
+    """Return the time on one thread over the time on two."""
     one, two = zip(*pairs, strict=True)
     return float(sum(one) / sum(two))
 
 
 def machine(peer_versions: Mapping[str, str]) -> dict[str, Any]:
-    """What the numbers depend on besides the code."""
+    """Return what the numbers depend on besides the code."""
     packages = ("beaufort", "numpy", "numba", "opencv-python-headless", "pillow")
     return {
-        "cpu": cpu_model(),
-        "cores": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
         "ours": {name: version(name) for name in packages},
         "peer": dict(peer_versions),
-        "digits": "BEAUFORT_MNIST" if os.environ.get("BEAUFORT_MNIST") else "drawn",
-    }
-
-
-def cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else "unknown"
-
-
-def document(results: Results) -> dict[str, Any]:
-    """All of it, for programs."""
-    return {
-        "machine": results.facts,
-        "goals": [asdict(goal) | {"met": goal.met} for goal in headline(results)],
-        "corruptions": [asdict(row) | {"ratio": row.ratio, "target": LEAST} for row in results.rows],
-        "threads_s": {name: {"one": one, "two": two} for name, (one, two) in results.threads.items()},
-        "mnist_ms_a_digit": results.digits,
-        "first_call_s": results.starts,
+        "digits": "BEAUFORT_MNIST" if os.environ.get("BEAUFORT_MNIST") else "synthetic",
     }
 
 
 def markdown(results: Results) -> str:
-    """All of it, to be read."""
+    """Return all results as Markdown tables."""
     facts, goals = results.facts, headline(results)
     lines = ["| what | measured | target | |", "|---|---:|---:|---|", *map(str, goals), ""]
     lines += [
-        f"One {facts['size']}×{facts['size']}×3 picture at severity {facts['severity']}: ms of CPU time, one "
-        f"thread, medians. Two threads: wall time of a batch of {BATCH}.",
+        f"One {facts['size']}×{facts['size']}×3 image at severity {facts['severity']}: "
+        f"milliseconds of CPU time, one thread, medians. Two threads: wall time of a batch of {BATCH}.",
         "",
         "| corruption | Beaufort | imagecorruptions | ratio | target | two threads |",
         "|---|---:|---:|---:|---:|---:|",
@@ -438,12 +425,12 @@ def markdown(results: Results) -> str:
             f"| {row.name} | {row.ours_ms:.3f} | {row.peer_ms:.3g}{note} | {row.ratio:.1f}× | "
             f"≥ {LEAST:g}× | {speedup([results.threads[row.name]]):.2f}× |"
         )
-    lines += ["", f"MNIST-C, µs of CPU time a digit ({facts['digits']}), {DIGITS:,} at once:", ""]
+    lines += ["", f"MNIST-C, µs of CPU time per digit ({facts['digits']}), {DIGITS:,} in one call:", ""]
     lines += ["| corruption | µs |", "|---|---:|"]
     lines += [f"| {name} | {1000 * ms:.2f} |" for name, ms in results.digits.items()]
     if results.starts:
-        lines += ["", "First call in a new process, seconds of wall time; in brackets with the import:", ""]
-        lines += ["| corruption | kernels on disk | kernels to compile |", "|---|---:|---:|"]
+        lines += ["", "First call in a new process, seconds (in parentheses with the import):", ""]
+        lines += ["| corruption | warm kernel cache | empty kernel cache |", "|---|---:|---:|"]
         for name, kinds in results.starts.items():
             cells = [f"{kinds[k]['first_s']:.2f} ({kinds[k]['total_s']:.2f})" for k in ("warm", "empty")]
             lines.append(f"| {name} | {' | '.join(cells)} |")
@@ -451,9 +438,5 @@ def markdown(results: Results) -> str:
         f"{side}: " + ", ".join(f"{name} {number}" for name, number in facts[side].items())
         for side in ("ours", "peer")
     )
-    lines += ["", f"{facts['cpu']}, {facts['cores']} cores, Python {facts['python']}. {versions}.", ""]
+    lines += ["", f"{versions}.", ""]
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    main()

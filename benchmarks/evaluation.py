@@ -1,8 +1,8 @@
-"""What the harness costs beside the model, how much memory it takes, and how a store grows.
+"""Measure the overhead of `evaluate`, its peak memory, and queries on a large store.
 
-python benchmarks/evaluation.py overhead MODEL [--images 256]
-python benchmarks/evaluation.py memory [--images 50000]
-python benchmarks/evaluation.py store [--models 200] [--conditions 200]
+python -m benchmarks evaluation overhead MODEL [--images 256]
+python -m benchmarks evaluation memory [--images 50000]
+python -m benchmarks evaluation store [--models 200] [--conditions 200]
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.recording import record
+
+ROOT = Path(__file__).resolve().parent.parent
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -29,7 +33,7 @@ def main() -> None:
     )
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("overhead")
-    one.add_argument("model", help="a model of 224×224 images, as `beaufort run` takes it")
+    one.add_argument("model", help="model of 224×224 images, as for `beaufort run --model`")
     one.add_argument("--images", type=int, default=256)
     one.add_argument("--repeats", type=int, default=3)
     one.set_defaults(run=overhead)
@@ -62,7 +66,7 @@ def photos(count: int, side: int = 224) -> np.ndarray:
 
 
 def overhead(options: argparse.Namespace) -> None:
-    """Wall time of a run over that of a bare loop of the same model on arrays that are corrupted already."""
+    """Compare a run with a bare loop of the same model over images that are already corrupted."""
     from beaufort.data import from_arrays
     from beaufort.evaluation import RunOptions
     from beaufort.models import load_model
@@ -73,11 +77,11 @@ def overhead(options: argparse.Namespace) -> None:
     images = photos(options.images)
     data = from_arrays("photos", images, np.zeros(len(images), np.int64))
     conditions = [Condition.parse(text) for text in ("photos/gaussian_noise@3", "photos/fog@3")]
-    shown = [condition.apply(images, ids=list(data.ids), scale="imagenet") for condition in conditions]
+    corrupted = [condition.apply(images, ids=list(data.ids), scale="imagenet") for condition in conditions]
     batch = 16
 
     def bare() -> None:
-        for array in shown:
+        for array in corrupted:
             for start in range(0, len(array), batch):
                 model(array[start : start + batch])
 
@@ -88,30 +92,36 @@ def overhead(options: argparse.Namespace) -> None:
     model(images[:batch])
     harness()
     times: dict[str, list[float]] = {"bare": [], "harness": []}
-    for _ in range(options.repeats):  # in turns, so that whatever slows the machine slows both
+    for _ in range(options.repeats):  # interleaved, so that a busy machine slows both
         times["bare"].append(timed(bare))
         times["harness"].append(timed(harness))
     loop, run = median(times["bare"]), median(times["harness"])
     each = 1000 * loop / (2 * len(images))
-    print(f"bare loop {loop:.2f} s ({each:.1f} ms an image), harness {run:.2f} s")
-    print(f"ratio {run / loop:.3f} (target ≤ 1.01)")
+    record("bare loop", each, "ms/image")
+    ratio = record("evaluate over bare loop", run / loop, "×", "≤ 1.01")
+    print(f"bare loop {loop:.2f} s ({each:.1f} ms per image), evaluate {run:.2f} s")
+    print(f"ratio {ratio:.3f} (target ≤ 1.01)")
 
 
 def memory(options: argparse.Namespace) -> None:
-    """Peak memory of a run over many JPEG files, in a process of its own."""
+    """Measure the peak memory of a run over many JPEG files in a process of its own."""
     if options.folder is None:
         with tempfile.TemporaryDirectory() as folder:
             make_files(Path(folder) / "photos", options.images)
             command = [
                 sys.executable,
-                __file__,
+                "-m",
+                "benchmarks",
+                "evaluation",
                 "memory",
                 "--images",
                 str(options.images),
                 "--folder",
                 folder,
             ]
-            subprocess.run(command, check=True)
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+            print(done.stdout, end="")
+            record("peak memory", float(done.stdout.rpartition("peak memory ")[2].split()[0]), "GB", "≤ 2")
         return
     from beaufort.data import load_dataset
     from beaufort.models import as_model
@@ -129,7 +139,7 @@ def memory(options: argparse.Namespace) -> None:
 
 
 def make_files(folder: Path, count: int) -> None:
-    """Many names of a few files: what counts here is how many are read."""
+    """Create many hard links to a few files."""
     from PIL import Image
 
     few = folder.parent / "few"
@@ -143,17 +153,17 @@ def make_files(folder: Path, count: int) -> None:
 
 
 def store(options: argparse.Namespace) -> None:
-    """Listing, a leaderboard and a paired comparison in a store of many cells."""
+    """Time listing, a leaderboard query and a paired comparison in a store of many cells."""
     from beaufort.store import Cell, FileStore, predictions, query
 
     root = Path(tempfile.mkdtemp())
 
     def no_sync(fd: object) -> None:
-        """The making of it is not what is measured."""
+        """Skip syncing while the store is filled, which is not measured."""
 
     fsync, os.fsync = os.fsync, no_sync
     try:
-        kept = FileStore(root)
+        filled = FileStore(root)
         rng = np.random.default_rng(0)
 
         def cell(m: int, c: int) -> Cell:
@@ -163,24 +173,25 @@ def store(options: argparse.Namespace) -> None:
                 {"corruption": f"corruption{c // 5:02}", "severity": c % 5 + 1},
             )
 
-        def answers(rows: int) -> Any:
+        def rows_of(rows: int) -> Any:
             return predictions(
                 [f"val/{i:05}" for i in range(rows)],
                 rng.integers(0, 1000, rows),
                 rng.normal(0, 2, (rows, 1000)),
             )
 
-        small, large = answers(options.rows), answers(options.full_rows)
+        small, large = rows_of(options.rows), rows_of(options.full_rows)
         made = timed(
             lambda: [
-                kept.write(cell(m, c), 0, large if m < 2 and c == 0 else small)
+                filled.write(cell(m, c), 0, large if m < 2 and c == 0 else small)
                 for m in range(options.models)
                 for c in range(options.conditions)
             ]
         )
         size = sum(path.stat().st_size for path in root.rglob("*.parquet")) / 2**30
         cells = options.models * options.conditions
-        print(f"{cells} cells, one file each, {size:.2f} GB, made in {made:.0f} s")
+        record("store", size, "GB")
+        print(f"{cells} cells, one file each, {size:.2f} GB, written in {made:.0f} s")
         leaders = "select model, avg(accuracy) as a from cells group by model order by a desc limit 10"
         paired = """
             select sum((a.top[1] = a.label)::int) as a, sum((b.top[1] = b.label)::int) as b,
@@ -189,17 +200,15 @@ def store(options: argparse.Namespace) -> None:
             where a.model = 'model000' and b.model = 'model001'
                 and a.condition = b.condition and a.condition = 'imagenet_corruption00@1'
         """
-        print(f"listing            {timed(kept.listing):6.2f} s")
-        print(f"leaderboard, first {timed(lambda: query(kept, leaders)):6.2f} s (footers read, index made)")
-        print(f"leaderboard, again {timed(lambda: query(kept, leaders)):6.2f} s")
-        seconds = timed(lambda: query(kept, paired))
-        print(f"paired comparison  {seconds:6.2f} s in SQL, of {options.full_rows} images")
-        both = timed(lambda: (kept.read(cell(0, 0)), kept.read(cell(1, 0))))
-        print(f"the two cells      {both:6.2f} s in Python")
+        work: dict[str, Callable[[], Any]] = {
+            "listing": filled.listing,
+            "leaderboard, first (reads footers)": lambda: query(filled, leaders),
+            "leaderboard, again": lambda: query(filled, leaders),
+            f"paired comparison of {options.full_rows} images in SQL": lambda: query(filled, paired),
+            "the two cells in Python": lambda: (filled.read(cell(0, 0)), filled.read(cell(1, 0))),
+        }
+        for name, step in work.items():
+            print(f"{name:45} {record(name, timed(step), 's'):6.2f} s")
     finally:
         os.fsync = fsync
         shutil.rmtree(root)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,11 @@
-"""How often a gate says passed, failed and undecided, and whether a plan keeps its promise.
+"""Simulate how often a gate passes, fails and stays undecided, and whether planned sample sizes suffice.
 
-    python benchmarks/gate.py rates
-    python benchmarks/gate.py plans
+    python -m benchmarks gate rates
+    python -m benchmarks gate plans
 
-Photos and answers are simulated, so that the true drop is known; the verdicts are those of
-`beaufort.results.gate`. `rates`: by true drop and number of images, with one point allowed, under both rules.
-`plans`: how often a gate answers as planned with the number of images that `plan_images` says.
+Predictions are simulated, so that the true drop is known; verdicts come from `beaufort.results.gate`. `rates`
+tabulates them by true drop and number of images, with one point allowed, under both rules. `plans` counts how
+often a gate decides as planned with the number of images from `plan_images`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from beaufort.results import (
 from beaufort.store import Cell
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
+from benchmarks.recording import record
 
 SUITE = Suite(
     name="simulated",
@@ -48,22 +49,22 @@ SUITE = Suite(
 
 @dataclass(frozen=True)
 class Memory:
-    """A store of answers that are kept in memory: what `Results` reads from."""
+    """A store in memory, with the part of its interface that `Results` uses."""
 
-    right: NDArray[np.bool_]
-    """One model's, `(conditions, images)`."""
+    correct: NDArray[np.bool_]
+    """Of one model, with shape `(conditions, images)`."""
     location: str = "memory"
 
     def read(self, cell: Cell, _listing: Any, _columns: Sequence[str]) -> Any:
-        right = self.right[SUITE.conditions().index(Condition.parse(cell.condition["name"]))]
-        n = len(right)
+        correct = self.correct[SUITE.conditions().index(Condition.parse(cell.condition["name"]))]
+        n = len(correct)
         zeros = np.zeros(n, np.float32)
         return pa.table(
             {
                 "place": np.arange(n),
                 "id": [f"photo/{i}" for i in range(n)],
                 "label": np.ones(n, np.int32),
-                "top": pa.FixedSizeListArray.from_arrays(pa.array(right.astype(np.int32)), 1),
+                "top": pa.FixedSizeListArray.from_arrays(pa.array(correct.astype(np.int32)), 1),
                 "p": pa.FixedSizeListArray.from_arrays(pa.array(zeros + 1), 1),
                 "nll": zeros,
                 "brier": zeros,
@@ -82,11 +83,12 @@ def simulate(
     same: float = 0.4,
     other: float = 0.1,
 ) -> tuple[Results, Results]:
-    """A new and an old model; the new one's true mean accuracy is `drop` lower.
+    """Return results of a new and an old model; the true mean accuracy of the new one is `drop` lower.
 
-    All versions of a photo are as hard as the photo (a beta distribution; a small `spread` makes photos
-    differ more), and so for both models, but for a share `other` of the photos. Of the answers to the rest, a
-    share `same` is the same in both. The defaults are about what two small ImageNet networks show.
+    The difficulty of an image follows a beta distribution (a small `spread` makes images differ more) and is
+    shared by all of its versions and by both models, except for a fraction `other` of the images. A fraction
+    `same` of the remaining predictions is equal in both models. The defaults resemble two small ImageNet
+    networks.
     """
     a, b = spread * accuracy, spread * (1 - accuracy)
     chance, own = rng.beta(a, b, images), rng.beta(a, b, images)
@@ -98,12 +100,12 @@ def simulate(
     return _results("new", new), _results("old", old)
 
 
-def _results(name: str, right: NDArray[np.bool_]) -> Results:
+def _results(name: str, correct: NDArray[np.bool_]) -> Results:
     cells = {
         condition: Cell({"name": name}, {"name": "photos"}, {"name": str(condition)})
         for condition in SUITE.conditions()
     }
-    store: Any = Memory(right)
+    store: Any = Memory(correct)
     setting = ResultSetting("simulated", None, 0)
     return Results(SUITE, setting, "photos", (), {name: cells}, {}, {name: ListedStore(store, {})})
 
@@ -111,31 +113,32 @@ def _results(name: str, right: NDArray[np.bool_]) -> Results:
 def checks(
     images: int, drop: float, repeats: int, *, max_drop: float = 0.01, **options: float
 ) -> Iterator[Check]:
-    """What gates say about the drop."""
+    """Yield the checks of simulated gates."""
     rng = np.random.default_rng([images, round(1e4 * drop)])
     for _ in range(repeats):
         yield gate(*simulate(rng, images, drop, **options), max_drop=max_drop).checks[0]
 
 
-def answers(images: int, drop: float, repeats: int, **options: float) -> Counter[str]:
-    """How often gates say what."""
+def decisions(images: int, drop: float, repeats: int, **options: float) -> Counter[str]:
+    """Count the decisions of simulated gates."""
     return Counter(check.decision.value for check in checks(images, drop, repeats, **options))
 
 
 def rates(repeats: int) -> None:
-    print(f"percent of {repeats} gates with one point allowed; mean accuracy 60 %, four versions a photo")
+    print(f"percent of {repeats} gates with one point allowed; mean accuracy 60 %, four versions per image")
     print("| true drop | images | passed | failed | undecided | old rule: passed | failed |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     for drop, images in itertools.product((0.0, 0.005, 0.01, 0.03), (100, 200, 500, 2000)):
         found = list(checks(images, drop, repeats))
         new, old = (Counter(replace(one, rule=rule).decision.value for one in found) for rule in RULES)
-        shares = (new["passed"], new["failed"], new["undecided"], old["passed"], old["failed"])
-        cells = " | ".join(f"{100 * share / repeats:.1f}" for share in shares)
+        counts = (new["passed"], new["failed"], new["undecided"], old["passed"], old["failed"])
+        cells = " | ".join(f"{100 * count / repeats:.1f}" for count in counts)
+        record(f"passed, drop {100 * drop:g}, {images} images", 100 * new["passed"] / repeats, "%")
         print(f"| {100 * drop:g} | {images:,} | {cells} |", flush=True)
 
 
 def plans(repeats: int) -> None:
-    print(f"percent of {repeats} gates that answer as planned")
+    print(f"percent of {repeats} gates that decide as planned")
     print("| accuracy | drop | allowed | planned | images to fail | failed | images to pass | passed |")
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for accuracy, drop, allowed, probability in (
@@ -157,8 +160,11 @@ def plans(repeats: int) -> None:
         )
         assert worse.to_fail
         assert equal.to_pass
-        fails = answers(worse.to_fail, drop, repeats, max_drop=allowed, accuracy=accuracy)["failed"]
-        passes = answers(equal.to_pass, 0.0, repeats, max_drop=allowed, accuracy=accuracy)["passed"]
+        fails = decisions(worse.to_fail, drop, repeats, max_drop=allowed, accuracy=accuracy)["failed"]
+        passes = decisions(equal.to_pass, 0.0, repeats, max_drop=allowed, accuracy=accuracy)["passed"]
+        case = f"accuracy {accuracy:.0%}, drop {100 * drop:g}, power {100 * probability:g} %"
+        record(f"failed as planned, {case}", 100 * fails / repeats, "%")
+        record(f"passed as planned, {case}", 100 * passes / repeats, "%")
         print(
             f"| {accuracy:.0%} | {100 * drop:g} | {100 * allowed:g} | {100 * probability:g} "
             f"| {worse.to_fail:,} | {100 * fails / repeats:.1f} "
@@ -173,9 +179,5 @@ def main() -> None:
     )
     parser.add_argument("command", choices=("rates", "plans"))
     parser.add_argument("--repeats", type=int, default=1000)
-    given = parser.parse_args()
-    {"rates": rates, "plans": plans}[given.command](given.repeats)
-
-
-if __name__ == "__main__":
-    main()
+    options = parser.parse_args()
+    {"rates": rates, "plans": plans}[options.command](options.repeats)

@@ -1,15 +1,14 @@
-"""How fast the corruptions are on a CUDA GPU, and what they add to a model that looks at them.
+"""Measure the corruptions on a CUDA GPU and the overhead of `evaluate` there.
 
-python benchmarks/gpu.py [--parts check,table,mnist,product] [--photos FOLDER_OR_ZIP] [--json FILE]
+python -m benchmarks gpu [--parts check,table,mnist,product] [--photos DIRECTORY_OR_ZIP]
 
-What is measured and why this way is in the README beside this file.
+The README in this directory explains what is measured and why.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import json
 import platform
 import shutil
 import tempfile
@@ -33,9 +32,10 @@ from beaufort.models import as_model
 from beaufort.suites import get_suite
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
+from benchmarks.recording import record
 
 BANDWIDTH = 4.8e12
-"""Bytes a second that the memory of an H200 moves by its data sheet."""
+"""Bytes per second of the memory of an H200, by its data sheet."""
 SIDE = 224
 CALLS = 8
 """Calls between two events."""
@@ -45,16 +45,19 @@ COMMON = get_corruption_names("common")
 
 
 def main() -> None:
-    """Measure, print, write."""
-    parser = argparse.ArgumentParser(description="Beaufort's corruptions on a CUDA GPU.")
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--parts", default="check,table,mnist,product")
-    parser.add_argument("--photos", type=Path, help="folder or zip of pictures; drawn ones if not given")
+    parser.add_argument(
+        "--photos", type=Path, help="directory or zip file with photos (default: synthetic ones)"
+    )
     parser.add_argument("--batch", type=int, nargs="+", default=[256, 512])
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--images", type=int, default=4000, help="how many go end to end")
-    parser.add_argument("--turns", type=int, default=3, help="runs end to end, of which the median counts")
+    parser.add_argument("--images", type=int, default=4000, help="images of the end-to-end runs")
+    parser.add_argument("--turns", type=int, default=3, help="end-to-end runs; the median counts")
     parser.add_argument("--networks", nargs="+", default=["compiled", "eager"])
-    parser.add_argument("--json", type=Path, help="file for all numbers")
     options = parser.parse_args()
     photos = load_photos(options.photos, 64)
     found: dict[str, Any] = {"facts": facts(len(photos) if options.photos else 0)}
@@ -71,12 +74,10 @@ def main() -> None:
             case "product":
                 found[part] = product(photos, options.images, options.turns, options.networks)
         print(f"\n({part}: {time.perf_counter() - start:.0f} s)", flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 def facts(photos: int) -> dict[str, Any]:
-    """What was measured on what."""
+    """Return facts about the device and the images."""
     import triton
 
     x = torch.empty(1 << 31, dtype=torch.uint8, device="cuda").random_(0, 255)
@@ -88,12 +89,12 @@ def facts(photos: int) -> dict[str, Any]:
         "triton": triton.__version__,
         "python": platform.python_version(),
         "copy": f"{2 * x.numel() / taken / 1e12:.2f} TB/s read and written",
-        "pictures": f"{photos} photos, repeated" if photos else "drawn",
+        "images": f"{photos} photos, repeated" if photos else "synthetic",
     }
 
 
 def load_photos(source: Path | None, count: int) -> np.ndarray:
-    """Pictures `(n, 224, 224, 3)`, the middle of each, at 256 on the short side before."""
+    """Return images `(n, 224, 224, 3)`: short side resized to 256, center crop."""
     if source is None:
         return np.stack([picture(SIDE, SIDE, variant=i) for i in range(count)])
     if source.suffix == ".zip":
@@ -115,12 +116,12 @@ def middle(image: Image.Image) -> np.ndarray:
 
 
 def on_device(images: np.ndarray) -> torch.Tensor:
-    """`(n, c, h, w)`, channels last in memory."""
+    """Return a tensor `(n, c, h, w)` in channels-last format."""
     return torch.from_numpy(images).cuda().permute(0, 3, 1, 2)
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> float:
-    """The median time of a call by CUDA events, warm."""
+    """Return the median seconds of a warm call, by CUDA events."""
     for _ in range(3):
         work()
     taken: list[float] = []
@@ -135,7 +136,7 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def check(photos: np.ndarray) -> dict[str, Any]:
-    """Every corruption and severity beside the CPU backend, and each image alone beside itself in a batch."""
+    """Compare every corruption and severity with the CPU, and images alone with images in a batch."""
     print("\n| corruption | equal | within 1 level | largest mean difference | alone as in a batch |")
     print("|---|---:|---:|---:|---|")
     found = {}
@@ -151,6 +152,7 @@ def check(photos: np.ndarray) -> dict[str, Any]:
             "mean": max(row["mean"] for row in rows),
             "alone": all(row["alone"] for row in rows),
         }
+        record(f"{label}, equal to CPU", 100 * row["equal"], "%")
         ok = row["within"] >= 0.995 and row["mean"] <= 0.25 and row["alone"]
         print(
             f"| {label} | {row['equal']:.4%} | {row['within']:.4%} | {row['mean']:.4f} | "
@@ -180,7 +182,7 @@ def beside_cpu(name: str, images: np.ndarray, scale: str, severity: int) -> dict
 
 
 def table(photos: np.ndarray, batches: list[int], repeats: int) -> dict[str, Any]:
-    """Microseconds an image at severity 3, all 19."""
+    """Measure microseconds per image at severity 3 for all 19 corruptions."""
     floor = 2 * SIDE * SIDE * 3 / BANDWIDTH * 1e6
     print(f"\n| corruption | {' | '.join(f'µs, batch {size}' for size in batches)} | floor µs | goal |")
     print("|---|" + "---:|" * (len(batches) + 2))
@@ -189,6 +191,8 @@ def table(photos: np.ndarray, batches: list[int], repeats: int) -> dict[str, Any
         row = {size: microseconds(name, photos, size, repeats) for size in batches}
         limit = LIMITS.get(name, 25.0)
         found[name] = {str(size): value for size, value in row.items()}
+        for size, value in row.items():
+            record(f"{name}, batch {size}", value, "µs/image", f"≤ {limit:g}")
         best = min(row.values())
         shown = " | ".join(f"{value:.2f}" for value in row.values())
         print(
@@ -198,7 +202,8 @@ def table(photos: np.ndarray, batches: list[int], repeats: int) -> dict[str, Any
     for size in batches:
         mean = fmean(found[name][str(size)] for name in COMMON)
         found[f"mean_of_15_batch_{size}"] = mean
-        print(f"\nmean of the 15 at batch {size}: {mean:.2f} µs an image (goal ≤ 8)")
+        record(f"mean of the 15, batch {size}", mean, "µs/image", "≤ 8")
+        print(f"\nmean of the 15 at batch {size}: {mean:.2f} µs per image (goal ≤ 8)")
     return found
 
 
@@ -216,7 +221,7 @@ def microseconds(name: str, photos: np.ndarray, size: int, repeats: int) -> floa
 
 
 def mnist() -> dict[str, Any]:
-    """All of MNIST-C, 15 × 10,000 digits, by the clock."""
+    """Measure the wall time of MNIST-C on 10,000 digits."""
     digits = on_device(np.stack([digit(variant=i % 6) for i in range(10_000)]))
     ids = range(len(digits))
     found: dict[str, Any] = {}
@@ -228,7 +233,7 @@ def mnist() -> dict[str, Any]:
             torch.cuda.synchronize()
             if warm:
                 found[name] = time.perf_counter() - start
-    total = sum(found.values())
+    total = record("MNIST-C, 15 corruptions of 10,000 digits", sum(found.values()), "s", "≤ 1")
     print("\n| MNIST-C | ms for 10,000 digits |\n|---|---:|")
     for name, taken in found.items():
         print(f"| {name} | {taken * 1000:.1f} |")
@@ -237,10 +242,10 @@ def mnist() -> dict[str, Any]:
 
 
 def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: int = 500) -> dict[str, Any]:
-    """ImageNet-C through the public `evaluate`, beside loops that do nothing but run the network.
+    """Compare ImageNet-C through the public `evaluate` with loops that only run the network.
 
-    The loops look at the same corrupted images, made beforehand and on the device already, and keep the most
-    probable classes there: how fast a network is depends a little on what it looks at.
+    The loops use the same corrupted images, already on the device, because the speed of a network depends a
+    little on its input.
     """
     networks: dict[str, Any] = {"compiled": torch.compile(resnet(), dynamic=False), "eager": resnet()}
     networks = {name: network for name, network in networks.items() if name in names}
@@ -253,9 +258,9 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
             "files": (SUITE, write_files(folder, photos, count)),
         }
         for name, network in networks.items():
-            looks, model = bare(network), as_model(network, name=name, classes=1000, **PREPARATION)
+            predict, model = bare(network), as_model(network, name=name, classes=1000, **PREPARATION)
             with torch.inference_mode():
-                loop = seconds_of_loop(looks, images, size)
+                loop = seconds_of_loop(predict, images, size)
             found[name] = {"bare": loop / count / len(conditions()) * 1e6}
             print(f"  {name}, bare loop: {loop:.2f} s", flush=True)
             for kind, (suite, source) in data.items():
@@ -268,7 +273,7 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
                     runs.append(run := timed([model], suite, source, store, **settings))
                     print(
                         f"  {name}, {kind}: {run['whole']:.2f} s: {run['start']:.2f} until the first "
-                        f"answers, {run['steady']:.2f} to the last, {run['end']:.2f} after them",
+                        f"batch, {run['steady']:.2f} to the last, {run['end']:.2f} after it",
                         flush=True,
                     )
                 found[name][kind] = median(run["whole"] for run in runs) / count / len(conditions()) * 1e6
@@ -277,6 +282,8 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
     print("| network | bare loop | evaluate, arrays | evaluate, JPEG files |\n|---|---:|---:|---:|")
     for name in networks:
         row = found[name]
+        for kind in data:
+            record(f"{name}, {kind}, evaluate / bare loop", row[kind] / row["bare"], "×")
         shown = [f"{row[kind]:.1f} µs, {row[kind] / row['bare']:.2f} ×" for kind in data]
         print(f"| {name} | {row['bare']:.1f} µs | {' | '.join(shown)} |")
     for kind, goal in (("arrays", 1.10), ("files", 1.20)) if "compiled" in names else ():
@@ -287,12 +294,12 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
 
 
 def timed(*arguments: Any, **options: Any) -> dict[str, float]:
-    """Seconds of `evaluate`: in all, until the first answers, from there to the last, and after them."""
-    answered: list[float] = []
+    """Return seconds of `evaluate`: in total, until the first batch, between the batches, and after them."""
+    times: list[float] = []
     start = time.perf_counter()
-    evaluate(*arguments, **options, progress=lambda _: answered.append(time.perf_counter()))
+    evaluate(*arguments, **options, progress=lambda _: times.append(time.perf_counter()))
     end = time.perf_counter()
-    first, last = answered[0], answered[-1]
+    first, last = times[0], times[-1]
     return {"whole": end - start, "start": first - start, "steady": last - first, "end": end - last}
 
 
@@ -310,7 +317,7 @@ def conditions() -> list[Condition]:
 
 
 class InBf16(torch.nn.Module):
-    """A network that computes in bfloat16, whatever it gets."""
+    """A network that computes in bfloat16."""
 
     def __init__(self, network: torch.nn.Module) -> None:
         super().__init__()
@@ -322,7 +329,7 @@ class InBf16(torch.nn.Module):
 
 
 def resnet() -> torch.nn.Module:
-    """Normalized images in, logits out; the weights are random, batch norm is folded in when compiled."""
+    """Return a ResNet-50 with random weights; batch norm is folded when it is compiled."""
     import torchvision
 
     torch.manual_seed(0)
@@ -331,40 +338,40 @@ def resnet() -> torch.nn.Module:
 
 
 def bare(network: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The network on bytes `(n, 3, 224, 224)`, with a preparation by hand; compiled as a whole if it is."""
+    """Return the network on bytes `(n, 3, 224, 224)`, normalized by hand, compiled if the network is."""
     mean, std = (
         torch.tensor(PREPARATION[name], device="cuda").view(1, 3, 1, 1) * 255 for name in ("mean", "std")
     )
     inner = getattr(network, "_orig_mod", network)
 
-    def look(images: torch.Tensor) -> torch.Tensor:
+    def predict(images: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = inner((images.float() - mean) / std)
         return logits.argmax(dim=1)
 
-    return look if inner is network else torch.compile(look, dynamic=False)
+    return predict if inner is network else torch.compile(predict, dynamic=False)
 
 
-def seconds_of_loop(look: Callable[[torch.Tensor], torch.Tensor], images: np.ndarray, size: int) -> float:
+def seconds_of_loop(predict: Callable[[torch.Tensor], torch.Tensor], images: np.ndarray, size: int) -> float:
     ids = [f"test/{i}" for i in range(len(images))]
     whole = on_device(images)
-    look(whole[:size])
+    predict(whole[:size])
     taken = 0.0
     for condition in conditions():
-        shown = [
+        batches = [
             condition.apply(whole[start : start + size], ids=ids[start : start + size], scale="imagenet")
             for start in range(0, len(images), size)
         ]
         torch.cuda.synchronize()
         start = time.perf_counter()
-        answers = [look(batch) for batch in shown]
+        outputs = [predict(batch) for batch in batches]
         torch.cuda.synchronize()
         taken += time.perf_counter() - start
-        del answers
+        del outputs
     return taken
 
 
 def write_files(folder: str, photos: np.ndarray, count: int) -> Dataset:
-    """JPEG files of 500×375 pixels and about 110 kB, a few pictures under many names, in class folders."""
+    """Write JPEG files of 500×375 pixels and about 110 kB in class directories, repeating a few photos."""
     for i in range(count):
         file = Path(folder, "files", "photos", f"class{i % 1000:03}", f"{i:06}.jpg")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -375,7 +382,3 @@ def write_files(folder: str, photos: np.ndarray, count: int) -> Dataset:
             pool = i % len(photos)
             shutil.copyfile(first / f"class{pool % 1000:03}" / f"{pool:06}.jpg", file)
     return load_dataset(f"folder:{folder}/files/photos")
-
-
-if __name__ == "__main__":
-    main()

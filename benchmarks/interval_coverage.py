@@ -1,12 +1,12 @@
-"""How often 95 % intervals cover the truth, by simulation, through `score` and `compare`.
+"""Simulate the coverage of the 95 % intervals of `score` and `compare`.
 
-    python benchmarks/interval_coverage.py                  # every case, as a table; takes most of an hour
-    python benchmarks/interval_coverage.py --repeats 50 --images 20,50
+    python -m benchmarks interval-coverage                  # every case; most of an hour
+    python -m benchmarks interval-coverage --repeats 50 --images 20,50
 
-A simulated photo has a difficulty of its own, normally distributed with the standard deviation σ on the
-logit scale, which all its versions share; σ = 0 makes versions independent, with σ = 3 a photo fails in
-nearly all of them or in nearly none. The truth is an integral over difficulties, so it is known. Two models
-find the same photos hard (correlation 0.8).
+Each simulated image has a difficulty, normally distributed with standard deviation σ on the logit scale, that
+all of its versions share: versions are independent for σ = 0, and nearly all or none of them fail for σ = 3.
+The true value is an integral over difficulties and therefore known. Difficulties of two models have
+correlation 0.8.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 from beaufort.metrics import get_baseline
 from beaufort.results import Predictions, Results, compare, score
 from beaufort.suites import Suite
+from benchmarks.recording import record
 
 IMAGES = (20, 50, 200, 2000)
 ACCURACIES = (0.005, 0.05, 0.5, 0.95, 0.995)
 SPREADS = (0.0, 1.5, 3.0)
 EASIER = 0.7
-"""Clean images, in logits; the second model has half as much over the first."""
+"""Advantage of clean images in logits; the second model has half of it over the first."""
 OVERCONFIDENT = 1.0
-"""How many logits the second model's confidence is above the truth; the first one is calibrated."""
+"""Excess confidence of the second model in logits; the first model is calibrated."""
 
 SUITE = Suite(
     name="simulated",
@@ -51,7 +52,7 @@ def sigmoid(logit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mean_over_photos(center: float, spread: float) -> float:
-    """The accuracy of a model that gets a photo of average difficulty right with the logit `center`."""
+    """Return the accuracy of a model whose logit on an image of average difficulty is `center`."""
     return float(WEIGHTS @ sigmoid(center + spread * NODES))
 
 
@@ -64,8 +65,8 @@ def center_of(accuracy: float, spread: float) -> float:
 
 
 @dataclass(frozen=True)
-class Truth:
-    """What the simulated numbers are, for all photos there could be."""
+class TrueValues:
+    """The simulated quantities in the limit of infinitely many images."""
 
     condition: float
     mean: float
@@ -73,11 +74,11 @@ class Truth:
     relative_mce: float
     difference: float
     ece: float
-    """Of the second model; the first one's is 0."""
+    """Of the second model; that of the first is 0."""
 
 
-def truth_of(center: float, spread: float) -> Truth:
-    clean, damaged = (mean_over_photos(center + shift, spread) for shift in (EASIER, 0.0))
+def true_values(center: float, spread: float) -> TrueValues:
+    clean, corrupted = (mean_over_photos(center + shift, spread) for shift in (EASIER, 0.0))
     other = mean_over_photos(center + EASIER / 2, spread)
     alexnet = get_baseline("alexnet")
     assert alexnet.clean is not None
@@ -85,94 +86,94 @@ def truth_of(center: float, spread: float) -> Truth:
         name: float(np.mean(np.asarray(alexnet.select([name], (1, 3, 5))[name])))
         for name in SUITE.corruptions
     }
-    ratios = [(1 - damaged) / one for one in base.values()]
-    lost = [(clean - damaged) / (one - alexnet.clean) for one in base.values()]
-    return Truth(
-        damaged,
-        damaged,
+    ratios = [(1 - corrupted) / one for one in base.values()]
+    lost = [(clean - corrupted) / (one - alexnet.clean) for one in base.values()]
+    return TrueValues(
+        corrupted,
+        corrupted,
         float(np.mean(ratios)),
         float(np.mean(lost)),
-        other - damaged,
+        other - corrupted,
         _binned_gap(center + EASIER / 2, spread),
     )
 
 
 def _binned_gap(center: float, spread: float) -> float:
-    """The calibration error of a model whose confidence is too high, over bins of equal width."""
+    """Return the expected calibration error of an overconfident model over bins of equal width."""
     z = np.linspace(-9, 9, 400_001)
     density = np.exp(-z * z / 2)
     logit = center + spread * z
-    sure = sigmoid(logit + OVERCONFIDENT)
-    place = np.clip(np.ceil(sure * 15).astype(int) - 1, 0, 14)
-    gaps = np.bincount(place, weights=density * (sure - sigmoid(logit)), minlength=15)
+    confidence = sigmoid(logit + OVERCONFIDENT)
+    place = np.clip(np.ceil(confidence * 15).astype(int) - 1, 0, 14)
+    gaps = np.bincount(place, weights=density * (confidence - sigmoid(logit)), minlength=15)
     return float(np.abs(gaps).sum() / density.sum())
 
 
 def simulate(rng: np.random.Generator, images: int, center: float, spread: float) -> Results:
-    """Predictions of two models to every version of some photos."""
+    """Return predictions of two models for all versions of some images."""
     shared = rng.standard_normal(images)
     conditions = tuple(SUITE.conditions("made"))
     labels = np.zeros(images, np.int32)
-    answers = {}
+    predictions = {}
     for name, shift, own in (("one", 0.0, shared), ("two", EASIER / 2, _related(rng, shared))):
         easier = np.array([EASIER * condition.clean for condition in conditions])[:, None]
         logit = center + shift + easier + spread * own
         right = rng.random(logit.shape) < sigmoid(logit)
-        sure = sigmoid(logit + (OVERCONFIDENT if name == "two" else 0.0)).astype(np.float32)
+        confidence = sigmoid(logit + (OVERCONFIDENT if name == "two" else 0.0)).astype(np.float32)
         nothing = np.ones(logit.shape, np.float32)
         top = np.where(right, 0, 1).astype(np.int32)[..., None]
         ids = tuple(map(str, range(images)))
-        answers[name] = Predictions(
-            name, conditions, ids, labels, top, sure, nothing, nothing, nothing, unread=0
+        predictions[name] = Predictions(
+            name, conditions, ids, labels, top, confidence, nothing, nothing, nothing, unread=0
         )
-    return Results.of(SUITE, answers)
+    return Results.of(SUITE, predictions)
 
 
 def _related(rng: np.random.Generator, shared: NDArray[np.float64]) -> NDArray[np.float64]:
     return 0.8 * shared + 0.6 * rng.standard_normal(len(shared))
 
 
-def covered(results: Results, truth: Truth, seed: int) -> dict[str, bool]:
-    """Whether each interval holds its truth."""
+def covered(results: Results, true: TrueValues, seed: int) -> dict[str, bool]:
+    """Return whether each interval contains its true value."""
     scores = score(results, resamples=300, seed=seed)
     one, two = (next(m for m in scores.models if m.model == name) for name in ("one", "two"))
     at = next(condition for condition in one.conditions if condition.severity == 5)
     pair = scores.pairs.forms["two"]["mean_accuracy"] - scores.pairs.forms["one"]["mean_accuracy"]
     found = {
-        "one condition": (one.conditions[at], truth.condition),
-        "mean accuracy": (one.metrics["mean_accuracy"], truth.mean),
-        "mCE": (one.metrics["mce"], truth.mce),
-        "relative mCE": (one.metrics["relative_mce"], truth.relative_mce),
-        "paired difference": (pair.estimate(0.95), truth.difference),
+        "one condition": (one.conditions[at], true.condition),
+        "mean accuracy": (one.metrics["mean_accuracy"], true.mean),
+        "mCE": (one.metrics["mce"], true.mce),
+        "relative mCE": (one.metrics["relative_mce"], true.relative_mce),
+        "paired difference": (pair.estimate(0.95), true.difference),
         "ECE, calibrated": (one.calibration["5"].ece, 0.0),
-        "ECE, overconfident": (two.calibration["5"].ece, truth.ece),
+        "ECE, overconfident": (two.calibration["5"].ece, true.ece),
     }
     return {name: estimate.low <= value <= estimate.high for name, (estimate, value) in found.items()}
 
 
 def coverage(images: int, accuracy: float, spread: float, repeats: int) -> dict[str, float]:
-    """The share of repetitions in which each interval covers the truth."""
+    """Return the coverage of each interval."""
     center = center_of(accuracy, spread)
-    truth = truth_of(center, spread)
+    true = true_values(center, spread)
     rng = np.random.default_rng([images, round(1e4 * accuracy), round(10 * spread)])
     hits: dict[str, int] = {}
     for seed in range(repeats):
-        for name, hit in covered(simulate(rng, images, center, spread), truth, seed).items():
+        for name, hit in covered(simulate(rng, images, center, spread), true, seed).items():
             hits[name] = hits.get(name, 0) + hit
     return {name: count / repeats for name, count in hits.items()}
 
 
 def together(repeats: int, models: int = 7, images: int = 200) -> float:
-    """How often all intervals of all differences of equally good models hold zero."""
+    """Return how often all intervals of all differences of equally good models contain zero."""
     rng = np.random.default_rng(7)
     center = center_of(0.6, 1.5)
     fine = 0
     for _ in range(repeats):
-        answers = {}
+        predictions = {}
         for i in range(models):
             results = simulate(rng, images, center, 1.5)
-            answers[f"net{i}"] = results.predictions("one")
-        made = compare(Results.of(SUITE, answers))
+            predictions[f"net{i}"] = results.predictions("one")
+        made = compare(Results.of(SUITE, predictions))
         fine += not any(one.significant for one in made.differences)
     return fine / repeats
 
@@ -191,14 +192,16 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=400)
     parser.add_argument("--images", default=",".join(map(str, IMAGES)))
-    given = parser.parse_args()
+    options = parser.parse_args()
     head: list[str] = []
-    for n, accuracy, spread in cases([int(one) for one in given.images.split(",")]):
-        found = coverage(n, accuracy, spread, given.repeats)
+    for n, accuracy, spread in cases([int(one) for one in options.images.split(",")]):
+        found = coverage(n, accuracy, spread, options.repeats)
         if not head:
             head = ["σ", "accuracy", "images", *found]
             print("| " + " | ".join(head) + " |")
             print("|" + "---:|" * len(head))
+        for name, value in found.items():
+            record(f"{name}, σ {spread:g}, accuracy {accuracy:g}, {n} images", 100 * value, "%")
         cells = [
             f"{spread:g}",
             f"{100 * accuracy:g} %",
@@ -206,11 +209,7 @@ def main() -> None:
             *(f"{100 * x:.0f}" for x in found.values()),
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
-    print(
-        f"give or take {100 * math.sqrt(0.05 * 0.95 / given.repeats):.1f}; {given.repeats} repetitions a case"
-    )
-    print(f"seven equal models: all 63 intervals of differences hold zero in {together(100):.0%}")
-
-
-if __name__ == "__main__":
-    main()
+    error = 100 * math.sqrt(0.05 * 0.95 / options.repeats)
+    print(f"standard error {error:.1f}; {options.repeats} repetitions per case")
+    joint = record("all 63 differences of seven equal models contain zero", 100 * together(100), "%")
+    print(f"seven equal models: all 63 intervals of differences contain zero in {joint:.0f} %")

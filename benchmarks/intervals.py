@@ -1,20 +1,17 @@
-"""How long the statistics take, and what stopping at a precision costs and saves.
+"""Time intervals and tests, and simulate stopping at a precision.
 
-    python benchmarks/intervals.py speed
-    python benchmarks/intervals.py precision
-    python benchmarks/intervals.py savings STORE
+    python -m benchmarks intervals speed
+    python -m benchmarks intervals precision
+    python -m benchmarks intervals savings STORE
 
-`speed`: an interval and a p-value of 50,000 images, and 10,000 resamples of them under 75 conditions.
-`precision`: how often the interval at the stop covers the truth, for simulated photos. `savings`: the
-stopping rule of `beaufort run --precision`, replayed on the answers of a store in random orders. How often
-intervals cover the truth is `interval_coverage.py`'s to tell.
+`speed` times an interval and a p-value of 50,000 images, and 10,000 resamples of them under 75 conditions.
+`precision` simulates how often the interval at the stop covers the true value. `savings` replays the stopping
+rule of `beaufort run --precision` on the predictions of a store in random orders.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import time
 
@@ -23,6 +20,7 @@ from numpy.typing import NDArray
 
 from beaufort.metrics.stats import bootstrap_means, looks, mean_interval, mean_p_value
 from beaufort.results import open_results
+from benchmarks.recording import record
 
 
 def speed(images: int, conditions: int, resamples: int) -> None:
@@ -35,72 +33,77 @@ def speed(images: int, conditions: int, resamples: int) -> None:
         bootstrap_means(wrong, resamples=resamples, seed=seed)
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - used)
-    shares = wrong.mean(axis=1)
+    fractions = wrong.mean(axis=1)
     start = time.perf_counter()
-    mean_interval(shares)
+    mean_interval(fractions)
     between = time.perf_counter()
-    mean_p_value(shares - 0.4, low=-1, high=1)
-    print(f"interval of {images:,} images: {1000 * (between - start):.1f} ms")
-    print(f"p-value of {images:,} images: {1000 * (time.perf_counter() - between):.1f} ms")
+    mean_p_value(fractions - 0.4, low=-1, high=1)
+    end = time.perf_counter()
+    interval_ms = record("interval", 1000 * (between - start), "ms")
+    p_value_ms = record("p-value", 1000 * (end - between), "ms")
+    cpu_s = record("resamples", statistics.median(cpu), "s CPU")
+    print(f"interval of {images:,} images: {interval_ms:.1f} ms")
+    print(f"p-value of {images:,} images: {p_value_ms:.1f} ms")
     print(f"{resamples:,} resamples × {conditions} conditions × {images:,} images")
-    print(f"{statistics.median(wall):.2f} s wall, {statistics.median(cpu):.2f} s CPU (median of 3)")
-    print(f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}")
+    print(f"{statistics.median(wall):.2f} s wall, {cpu_s:.2f} s CPU (median of 3)")
 
 
 CASES: tuple[tuple[str, float, float, float], ...] = (
-    ("30 % right", 0.3, 2.0, 0.015),
-    ("60 % right, all or none", 0.6, 1.0, 0.02),
-    ("98 % right, all or none", 0.98, 0.3, 0.005),
-    ("99 % right, all or none", 0.99, 0.3, 0.006),
+    ("30 % correct", 0.3, 2.0, 0.015),
+    ("60 % correct, all versions or none", 0.6, 1.0, 0.02),
+    ("98 % correct, all versions or none", 0.98, 0.3, 0.005),
+    ("99 % correct, all versions or none", 0.99, 0.3, 0.006),
     ("1 % always wrong, a little noise", 0.01, 0.0, 0.005),
     ("0.3 % always wrong, a little noise", 0.003, 0.0, 0.005),
 )
-"""Name, mean accuracy (or share of photos that are always wrong), how alike versions are, precision."""
+"""Name, mean accuracy (or fraction of images that are always wrong), correlation of versions, precision."""
 
 
 def precision(repeats: int) -> None:
-    print(f"share of {repeats} simulated 95 % intervals of a mean accuracy at the stop that cover the truth")
-    print("| photos | ± points | photos used, mean | covered |")
+    print(f"coverage of {repeats} simulated 95 % intervals of a mean accuracy at the stop")
+    print("| images | ± points | images used, mean | coverage |")
     print("|---|---:|---:|---:|")
-    for name, share, alike, wanted in CASES:
+    for name, accuracy, concentration, wanted in CASES:
         rng = np.random.default_rng(1)
         hits, used = 0, []
         for _ in range(repeats):
-            values, truth = _photos(rng, share, alike)
+            values, truth = _photos(rng, accuracy, concentration)
             for count in looks(len(values)):
                 estimate = mean_interval(values[:count])
                 if estimate.half_width <= wanted:
                     break
             used.append(count)
             hits += estimate.low <= truth <= estimate.high
+        record(f"coverage, {name}", hits / repeats, "")
         print(f"| {name} | {100 * wanted:g} | {statistics.mean(used):,.0f} | {hits / repeats:.1%} |")
 
 
 def _photos(
-    rng: np.random.Generator, share: float, alike: float, count: int = 12_000
+    rng: np.random.Generator, accuracy: float, concentration: float, count: int = 12_000
 ) -> tuple[NDArray[np.float64], float]:
-    """The share of its 75 versions that each photo is answered rightly in, and the mean over all photos."""
-    if alike:
-        return rng.binomial(75, rng.beta(share * alike, (1 - share) * alike, count)) / 75, share
+    """Return the fraction of correct versions of each image, and its true mean."""
+    if concentration:
+        a, b = accuracy * concentration, (1 - accuracy) * concentration
+        return rng.binomial(75, rng.beta(a, b, count)) / 75, accuracy
     values = rng.binomial(75, 0.99, count) / 75
-    values[rng.random(count) < share] = 0
-    return values, 0.99 * (1 - share)
+    values[rng.random(count) < accuracy] = 0
+    return values, 0.99 * (1 - accuracy)
 
 
 def savings(store: str, orders: int) -> None:
-    """Mean accuracy over the corrupted conditions, which every suite has."""
+    """Replay the stopping rule for the mean accuracy over the corrupted conditions."""
     results = open_results(store)
-    print(f"{results.suite} on {results.dataset}: images until the mean accuracy is known to ± points")
+    print(f"{results.suite} on {results.dataset}: images needed for a half-width of ± points")
     points = (2.0, 1.5, 1.0, 0.75)
     print("| model | images |", *(f"± {p} |" for p in points))
     print("|---|---:|", *("---:|" for _ in points))
     for name in results.models:
-        answers = results.predictions(name)
-        rows = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
-        share = answers.correct[rows].mean(axis=0)
+        predictions = results.predictions(name)
+        rows = [row for row, condition in enumerate(predictions.conditions) if not condition.clean]
+        accuracy = predictions.correct[rows].mean(axis=0)
         used: dict[float, list[int]] = {p: [] for p in points}
         for order in range(orders):
-            mixed = share[np.random.default_rng(order).permutation(len(share))]
+            mixed = accuracy[np.random.default_rng(order).permutation(len(accuracy))]
             for count in looks(len(mixed)):
                 width = mean_interval(mixed[:count]).half_width
                 for p in points:
@@ -108,7 +111,7 @@ def savings(store: str, orders: int) -> None:
                     if len(used[p]) == order and (met or count == len(mixed)):
                         used[p].append(count)
         cells = (f"{statistics.mean(used[p]):,.0f} |" for p in points)
-        print(f"| {name} | {len(share):,} |", *cells)
+        print(f"| {name} | {len(accuracy):,} |", *cells)
 
 
 def main() -> None:
@@ -132,7 +135,3 @@ def main() -> None:
         precision(given.repeats)
     else:
         savings(given.store, given.orders)
-
-
-if __name__ == "__main__":
-    main()

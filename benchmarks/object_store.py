@@ -1,13 +1,13 @@
-"""How long it takes to see what a store in S3 holds: a server on this machine, 200 × 200 cells.
+"""Time listing a store in S3 with 200 × 200 cells, on a server on this machine.
 
-python benchmarks/object_store.py [--models 200] [--conditions 200] [--store s3://bucket/place]
+python -m benchmarks object-store [--models 200] [--conditions 200] [--store s3://bucket/place]
 
-Without `--store`, a moto server is started in a process of its own. Cells are written through the public
-store. The index is made by the first question; what is measured is a new process that asks the same, and the
-command `beaufort query`. Then the same with an index that lacks a hundred cells.
+Without `--store`, a moto server is started. Cells are written through the public store. The first query
+builds the index; measured are a new process with the same query, the command `beaufort query`, and a query
+after a hundred cells were added.
 
-Most of a listing is then the processor time of moto. So the bare requests of the client of S3 are measured
-beside it, and the same questions again with listings that somebody else answers, each page after a pause.
+Most of that time is CPU time of moto. Therefore the bare requests of the S3 client are measured as well, and
+the same queries with listings from a fast proxy, each page after a pause.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks.fast_lister import fast_lister
+from benchmarks.recording import record
 
-from benchmarks.plain_lister import plain_lister
-
-ASK = """
+QUERY = """
 import sys, time
 import duckdb, s3fs
 from beaufort.store import FileStore, query
@@ -42,7 +40,7 @@ cpu = time.process_time()
 rows = query(FileStore(sys.argv[1]), "select * from cells").num_rows
 print(listed, rows, middle - begin, time.perf_counter() - middle, time.process_time() - cpu)
 """
-BARE = """
+BARE_LISTING = """
 import sys, time
 import boto3
 bucket, _, prefix = sys.argv[1].removeprefix("s3://").partition("/")
@@ -65,20 +63,18 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--conditions", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--pause", type=float, default=0.1, help="seconds before a page of a listing, of S3's"
-    )
-    parser.add_argument("--store", help="a place in a bucket that exists; nothing is deleted afterwards")
-    given = parser.parse_args()
-    with contextlib.nullcontext(given.store) if given.store else server() as place:
-        measure(place, given.models, given.conditions, given.repeats)
-        if not given.store:
-            measure_plain(place, given.repeats, given.pause)
+    parser.add_argument("--pause", type=float, default=0.1, help="seconds before each page of a listing")
+    parser.add_argument("--store", help="URL in an existing bucket; nothing is deleted afterwards")
+    options = parser.parse_args()
+    with contextlib.nullcontext(options.store) if options.store else server() as place:
+        measure(place, options.models, options.conditions, options.repeats)
+        if not options.store:
+            measure_plain(place, options.repeats, options.pause)
 
 
 @contextlib.contextmanager
 def server() -> Iterator[str]:
-    """A place in a bucket of a server on this machine."""
+    """Start a server and yield a URL in a bucket."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -109,46 +105,49 @@ def measure(place: str, models: int, conditions: int, repeats: int) -> None:
     fill(place, range(models), conditions)
     wrote, cells = time.perf_counter() - begin, models * conditions
     print(f"{cells:,} cells written in {wrote:.0f} s, {1e3 * wrote / cells:.1f} ms each")
-    print(f"first question, which makes the index: {asked(place)[3]:.1f} s")
-    answers = [asked(place) for _ in range(repeats)]
-    listed, told = (median(one[which] for one in answers) for which in (2, 3))
-    print(f"listing alone, new process: {listed:.2f} s for {answers[0][0]:,.0f} cells")
-    print(f"all cells, new process: {told:.2f} s for {answers[0][1]:,.0f} cells")
-    files, seconds = output_of(BARE, place)
-    print(f"bare requests of boto3, page after page: {seconds:.2f} s for {files:,.0f} files")
+    print(f"first query, which builds the index: {timed_query(place)[3]:.1f} s")
+    times = [timed_query(place) for _ in range(repeats)]
+    listed, queried = (median(one[which] for one in times) for which in (2, 3))
+    record("listing", listed, "s")
+    record("query of all cells", queried, "s")
+    print(f"listing alone, new process: {listed:.2f} s for {times[0][0]:,.0f} cells")
+    print(f"query of all cells, new process: {queried:.2f} s for {times[0][1]:,.0f} cells")
+    files, seconds = output_of(BARE_LISTING, place)
+    print(f"bare requests of boto3: {seconds:.2f} s for {files:,.0f} files")
     begin = time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "beaufort", "store", "ls", place, "--json"],
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    print(f"`beaufort query`, with start of Python: {time.perf_counter() - begin:.2f} s")
+    print(f"`beaufort query`, including the start of Python: {time.perf_counter() - begin:.2f} s")
     fill(place, range(models, models + 1), min(100, conditions))
-    found = asked(place)
-    print(f"all cells with an index that is old: {found[3]:.2f} s for {found[1]:,.0f} cells")
+    after = timed_query(place)
+    print(f"query with an outdated index: {after[3]:.2f} s for {after[1]:,.0f} cells")
 
 
 def measure_plain(place: str, repeats: int, pause: float) -> None:
-    """The same questions with listings that cost the server nothing, and a pause for each page."""
+    """Repeat the queries with listings from the fast proxy."""
     from beaufort.store import FileStore
 
     below = place.removeprefix("s3://").partition("/")[2]
     files = {f"{below}/{path}": state for path, state in FileStore(place).disk.files(".").items()}
     behind = os.environ["AWS_ENDPOINT_URL"]
-    with plain_lister(behind.removeprefix("http://"), files, pause) as address:
+    with fast_lister(behind.removeprefix("http://"), files, pause) as address:
         os.environ["AWS_ENDPOINT_URL"] = address
-        answers = [asked(place) for _ in range(repeats)]
+        times = [timed_query(place) for _ in range(repeats)]
         os.environ["AWS_ENDPOINT_URL"] = behind
-    listed, told, cpu = (median(one[which] for one in answers) for which in (2, 3, 4))
+    listed, queried, cpu = (median(one[which] for one in times) for which in (2, 3, 4))
+    record("query of all cells, fast listings", queried, "s", "≤ 3")
     print(
-        f"with listings from memory, {pause:g} s a page: {listed:.2f} s for the listing alone, {told:.2f} s "
-        f"for all {answers[0][1]:,.0f} cells (target ≤ 3), {cpu:.2f} s of processor time"
+        f"with fast listings, {pause:g} s per page: {listed:.2f} s for the listing alone, {queried:.2f} s "
+        f"for a query of all {times[0][1]:,.0f} cells (target ≤ 3), {cpu:.2f} s of CPU time"
     )
 
 
-def asked(place: str) -> tuple[float, ...]:
-    """Cells listed, cells answered, the seconds that each took, and processor time, in a new process."""
-    return output_of(ASK, place)
+def timed_query(place: str) -> tuple[float, ...]:
+    """Return numbers of listed and queried cells, seconds of both, and CPU seconds, in a new process."""
+    return output_of(QUERY, place)
 
 
 def output_of(program: str, place: str) -> tuple[float, ...]:
@@ -179,7 +178,3 @@ def fill(place: str, models: range, conditions: int) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, models))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,11 @@
-"""From JPEG files to what a network sees: Beaufort beside torchvision's and timm's loaders.
+"""Compare loading, corrupting and normalizing JPEG files with the loaders of torchvision and timm.
 
-python benchmarks/pipeline.py                          # photos drawn for the purpose, 500 × 375 pixels
-python benchmarks/pipeline.py --photos imagenet/val    # a folder or a zip with photos
-python benchmarks/pipeline.py --json pipeline.json
+python -m benchmarks pipeline                          # synthetic photos of 500 × 375 pixels
+python -m benchmarks pipeline --photos imagenet/val    # directory or zip file with photos
 
-Every pipeline decodes, resizes the short side to 256 pixels, cuts out the middle 224 × 224, corrupts (or does
-not), and gives normalized float32 batches, channels first. Each has two workers: threads or processes, as it
-comes. Each takes its turn in a process of its own.
+Every pipeline decodes, resizes the short side to 256 pixels, crops the central 224 × 224, corrupts (or not),
+and produces normalized float32 batches, channels first. Each has two workers (threads or processes, whatever
+it uses) and runs in its own process.
 """
 
 from __future__ import annotations
@@ -32,20 +31,21 @@ import numpy as np
 
 from beaufort.data import Step
 from beaufort.evaluation import LocalOptions, RunOptions
+from benchmarks.recording import record
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 STEPS = (Step("resize", 256), Step("crop", 224))
 BATCH = 64
+ROOT = Path(__file__).resolve().parent.parent
 WORKERS = 2
 ROUTES = ("beaufort, evaluate", "beaufort, DataLoader", "torchvision, DataLoader", "timm, create_loader")
 CORRUPTIONS = ("none", "fog@3")
 WARM_UP = 2 * BATCH
-"""Pictures that each process works on before it is measured. Of a loader, the process that starts the workers
-has worked on a picture, too: they begin with what it has loaded."""
+"""Images that each process handles before it is measured."""
 
 
 def main() -> None:
-    """Draw or unpack the photos, let each route take its turns, print."""
+    """Prepare the photos, run the routes in turns and print a table."""
     options = parse()
     if options.route:
         print(json.dumps(measure(options.route, options.corruption, options.folder)))
@@ -53,36 +53,39 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "photos"
         count = gather(options.photos, folder, options.images)
-        found: dict[tuple[str, str], list[dict[str, float]]] = {}
-        for _ in range(options.turns):  # in turns, so that whatever slows the machine slows all
+        turns_of: dict[tuple[str, str], list[dict[str, float]]] = {}
+        for _ in range(options.turns):  # interleaved, so that a busy machine slows all of them
             for corruption in CORRUPTIONS:
                 for route in ROUTES:
-                    found.setdefault((route, corruption), []).append(in_a_process(route, corruption, folder))
+                    turns_of.setdefault((route, corruption), []).append(
+                        in_a_process(route, corruption, folder)
+                    )
     rows = [
         {"route": route, "corruption": corruption}
         | {key: median(turn[key] for turn in turns) for key in turns[0]}
-        for (route, corruption), turns in found.items()
+        for (route, corruption), turns in turns_of.items()
     ]
     facts = {
-        "photos": "drawn, 500 × 375" if options.photos is None else options.photos.name,
+        "photos": "synthetic, 500 × 375" if options.photos is None else options.photos.name,
         "images": count,
         "cores": os.cpu_count(),
         "system": platform.platform(),
         "versions": {name: version(name) for name in ("pillow", "torch", "torchvision", "timm", "numpy")},
     }
+    for row in rows:
+        name = f"{row['route']}, {row['corruption']}"
+        record(f"{name}, throughput", float(row["images_a_second"]), "images/s")
+        record(f"{name}, CPU", float(row["cpu_ms_an_image"]), "ms/image")
     print(markdown(rows, facts))
-    if options.json:
-        options.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2), encoding="utf-8")
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--photos", type=Path, help="a folder or a zip with JPEG files; else some are drawn")
-    parser.add_argument("--images", type=int, default=1000, help="how many of them, one after the other")
-    parser.add_argument("--turns", type=int, default=3, help="of each route; medians are shown")
-    parser.add_argument("--json", type=Path, help="file for all numbers")
+    parser.add_argument("--photos", type=Path, help="directory or zip file (default: synthetic photos)")
+    parser.add_argument("--images", type=int, default=1000, help="number of images; files are repeated")
+    parser.add_argument("--turns", type=int, default=3, help="turns of each route; the median counts")
     parser.add_argument("--route", choices=ROUTES, help=argparse.SUPPRESS)
     parser.add_argument("--corruption", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -90,19 +93,19 @@ def parse() -> argparse.Namespace:
 
 
 def gather(photos: Path | None, folder: Path, count: int) -> int:
-    """Put photos into a folder of one class, from the first again if they are too few; how many it has."""
+    """Copy photos into a directory of one class, repeated if there are too few, and return their number."""
     home = folder / "photo"
     home.mkdir(parents=True)
-    few = list(contents(photos) if photos else drawn())[:count]
+    few = list(contents(photos) if photos else synthetic())[:count]
     if not few:
-        raise SystemExit(f"--photos must have JPEG files in it, got {photos}")
+        raise SystemExit(f"no JPEG files found in {photos}")
     for number in range(count):
         (home / f"{number:06}.jpg").write_bytes(few[number % len(few)])
     return count
 
 
 def contents(photos: Path) -> Iterator[bytes]:
-    """The JPEG files in a folder or a zip."""
+    """Yield the JPEG files of a directory or zip file."""
     endings = (".jpg", ".jpeg")
     if photos.is_file():
         with zipfile.ZipFile(photos) as archive:
@@ -115,8 +118,8 @@ def contents(photos: Path) -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-def drawn(count: int = 64) -> Iterator[bytes]:
-    """Scenes with grain, as large as photos of ImageNet often are, of as many bytes."""
+def synthetic(count: int = 64) -> Iterator[bytes]:
+    """Yield scenes with grain, of the dimensions and file size of typical ImageNet photos."""
     import io
 
     from PIL import Image
@@ -136,7 +139,9 @@ def drawn(count: int = 64) -> Iterator[bytes]:
 def in_a_process(route: str, corruption: str, folder: Path) -> dict[str, float]:
     command = [
         sys.executable,
-        __file__,
+        "-m",
+        "benchmarks",
+        "pipeline",
         "--route",
         route,
         "--corruption",
@@ -144,12 +149,12 @@ def in_a_process(route: str, corruption: str, folder: Path) -> dict[str, float]:
         "--folder",
         str(folder),
     ]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def measure(route: str, corruption: str, folder: Path) -> dict[str, float]:
-    """Images a second by the clock, and milliseconds of CPU time an image, workers included."""
+    """Return images per second and milliseconds of CPU time per image, workers included."""
     from beaufort._core.optional import prepare_torchvision
 
     prepare_torchvision()
@@ -165,25 +170,25 @@ def measure(route: str, corruption: str, folder: Path) -> dict[str, float]:
 
 
 def cpu_seconds() -> float:
-    """Of this process, and of its workers that have ended."""
+    """Return the CPU seconds of this process and of its finished workers."""
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, who))
 
 
 def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
-    """A run as `beaufort run` does it, with a model that normalizes its batches and answers at once."""
+    """Evaluate as `beaufort run` does, with a model that only normalizes its batches."""
     from beaufort.data import load_dataset
     from beaufort.models import Preprocessing, as_model
     from beaufort.results import evaluate
     from beaufort.suites import Suite
 
-    sight = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
-    seen: list[int] = []
+    preprocessing = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
+    batches: list[int] = []
 
-    def answer(images: np.ndarray) -> np.ndarray:
-        batch = sight.apply(images)
+    def predict(images: np.ndarray) -> np.ndarray:
+        batch = preprocessing.apply(images)
         assert batch.shape[1:] == (3, 224, 224)
-        seen.append(len(batch))
+        batches.append(len(batch))
         return np.zeros((len(batch), 2), np.float32)
 
     data = load_dataset(str(folder))
@@ -200,8 +205,8 @@ def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
     )
 
     def go(first: int | None) -> int:
-        seen.clear()
-        model = as_model(answer, name="answers", classes=2, version="1")
+        batches.clear()
+        model = as_model(predict, name="constant", classes=2, version="1")
         evaluate(
             [model],
             suite,
@@ -210,20 +215,20 @@ def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
             options=RunOptions(first=first, batch_size=BATCH),
             labels="identity",
         )
-        return sum(seen)
+        return sum(batches)
 
     return go
 
 
 class OwnPhotos:
-    """Photos as a run reads them, for a `DataLoader`."""
+    """Photos as a run reads them, as a dataset for a `DataLoader`."""
 
     def __init__(self, folder: Path, corruption: str) -> None:
         from beaufort.corruptions import Corrupt
         from beaufort.data import PreparedImages, load_dataset
 
         data = load_dataset(str(folder))
-        self.pictures = PreparedImages(data, STEPS, grey=False)
+        self.images = PreparedImages(data, STEPS, grey=False)
         self.ids = data.ids
         self.corrupt = None if corruption == "none" else Corrupt(corruption)
 
@@ -231,32 +236,31 @@ class OwnPhotos:
         return len(self.ids)
 
     def __getitem__(self, place: int) -> np.ndarray:
-        picture = self.pictures(place)
-        assert isinstance(picture, np.ndarray)
-        return picture if self.corrupt is None else self.corrupt(picture, image_id=self.ids[place])
+        image = self.images(place)
+        assert isinstance(image, np.ndarray)
+        return image if self.corrupt is None else self.corrupt(image, image_id=self.ids[place])
 
 
 def own_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
-    """The same reading and `Corrupt` in the workers of torch's `DataLoader`, which send bytes.
-
-    They are normalized where they arrive: four times as much would have to be sent otherwise.
-    """
+    """Read and corrupt in the workers of a `DataLoader`; normalize in the process that receives the bytes."""
     import torch
 
     from beaufort.models import Preprocessing
 
-    sight = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
+    preprocessing = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
 
-    def collate(pictures: list[np.ndarray]) -> torch.Tensor:
-        return torch.from_numpy(np.stack(pictures))
+    def collate(images: list[np.ndarray]) -> torch.Tensor:
+        return torch.from_numpy(np.stack(images))
 
     return loading(
-        OwnPhotos(folder, corruption), collate, lambda batch: torch.from_numpy(sight.apply(batch.numpy()))
+        OwnPhotos(folder, corruption),
+        collate,
+        lambda batch: torch.from_numpy(preprocessing.apply(batch.numpy())),
     )
 
 
 def torchvision_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
-    """`ImageFolder` and transforms v2, in the order that torchvision's own presets have."""
+    """Use `ImageFolder` and transforms v2 in the order of torchvision's presets."""
     import torch
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import v2
@@ -273,7 +277,7 @@ def torchvision_loader(folder: Path, corruption: str) -> Callable[[int | None], 
 
 
 def timm_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
-    """`create_dataset` and `create_loader` for evaluation, without a GPU's prefetcher."""
+    """Use `create_dataset` and `create_loader` for evaluation, without the GPU prefetcher."""
     timm: Any = import_module("timm.data")
 
     def go(first: int | None) -> int:
@@ -302,7 +306,7 @@ def timm_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
 
 
 def corrupting(corruption: str) -> list[Any]:
-    """Neither loader has corruptions; both get ours."""
+    """Return our corruption as a transform, because neither loader has any."""
     from beaufort.corruptions import Corrupt
 
     return [] if corruption == "none" else [Corrupt(corruption)]
@@ -333,14 +337,14 @@ def subset(data: Any, count: int) -> Any:
 
 
 def check(batch: Any) -> int:
-    """How many images a batch has; an error if it is none for a network."""
+    """Return the number of images in a batch after checking its shape and dtype."""
     assert batch.shape[1:] == (3, 224, 224)
     assert str(batch.dtype) == "torch.float32"
     return len(batch)
 
 
 def markdown(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
-    """The table, to be read."""
+    """Return the results as a table."""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     lines = [
         f"{facts['images']:,} photos ({facts['photos']}), batches of {BATCH}, {WORKERS} workers:",
@@ -356,7 +360,3 @@ def markdown(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
     return "\n".join(
         [*lines, "", f"{facts['cores']} cores, Python {platform.python_version()}, {versions}.", ""]
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,9 @@
-"""How long reviewers wait for the next card when twenty of them vote at once.
+"""Measure the response times of the review server while twenty reviewers vote at once.
 
-python benchmarks/review_load.py [--images 500] [--think 0.5] [--seconds 20]
+python -m benchmarks review-load [--images 500] [--think 0.5] [--seconds 20]
 
-Times what a browser does: send a vote and get the next card, and load its picture. Each reviewer pauses
-between votes, as people do; `--think 0` is the most that the server can do.
+Repeats the requests of a browser: send a vote, receive the next card, load its image. Each reviewer pauses
+between votes; `--think 0` measures the maximum throughput.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from PIL import Image
 
 from beaufort.mining.review import ReviewRules, create_review, invite, open_review
+from benchmarks.recording import record
 
 
 def make_list(folder: Path, count: int) -> Path:
@@ -38,10 +39,10 @@ def make_list(folder: Path, count: int) -> Path:
 def review(url: str, token: str, think_s: float, end: float, waits: dict[str, list[float]]) -> None:
     def timed(kind: str, method: str, path: str, **options: object) -> str:
         start = time.perf_counter()
-        answer = client.request(method, path, **options)  # type: ignore[arg-type]
+        response = client.request(method, path, **options)  # type: ignore[arg-type]
         waits[kind].append(time.perf_counter() - start)
-        answer.raise_for_status()
-        return answer.text if kind == "vote" else ""
+        response.raise_for_status()
+        return response.text if kind == "vote" else ""
 
     def fields(text: str) -> dict[str, str]:
         return dict(re.findall(r'name="(form|showing)" value="([^"]*)"', text))
@@ -50,25 +51,27 @@ def review(url: str, token: str, think_s: float, end: float, waits: dict[str, li
         text = client.post("/begin", data=fields(client.get(f"/r/{token}").text)).text
         client.headers["HX-Request"] = "true"
         while 'id="vote"' in text and time.monotonic() < end:
-            timed("picture", "GET", re.findall(r'src="(/card/[^"]+)"', text)[0])
+            timed("image", "GET", re.findall(r'src="(/card/[^"]+)"', text)[0])
             time.sleep(think_s)
-            answers = {"recognizable": "yes", "usable": "yes", "single": "no"}
-            text = timed("vote", "POST", "/vote", data={**fields(text), **answers})
+            reply = {"recognizable": "yes", "usable": "yes", "single": "no"}
+            text = timed("vote", "POST", "/vote", data={**fields(text), **reply})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--reviewers", type=int, default=20)
     parser.add_argument("--think", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=20)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = folder / "load.review"
-        create_review(file, make_list(folder, asked.images), rules=ReviewRules(votes=20, min_right=0))
+        create_review(file, make_list(folder, options.images), rules=ReviewRules(votes=20, min_right=0))
         opened = open_review(file)
-        tokens = [invite(opened, f"person {number}") for number in range(asked.reviewers)]
+        tokens = [invite(opened, f"person {number}") for number in range(options.reviewers)]
         opened.close()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -76,7 +79,7 @@ def main() -> None:
         command = [sys.executable, "-m", "beaufort", "review", "serve", str(file), "--port", str(port)]
         server = subprocess.Popen(command)
         try:
-            run(f"http://127.0.0.1:{port}", tokens, asked.think, asked.seconds)
+            run(f"http://127.0.0.1:{port}", tokens, options.think, options.seconds)
         finally:
             server.terminate()
             server.wait()
@@ -89,7 +92,7 @@ def run(url: str, tokens: list[str], think_s: float, seconds: float) -> None:
             break
         except httpx2.TransportError:
             time.sleep(0.1)
-    waits: dict[str, list[float]] = {"vote": [], "picture": []}
+    waits: dict[str, list[float]] = {"vote": [], "image": []}
     end = time.monotonic() + seconds
     people = [threading.Thread(target=review, args=(url, token, think_s, end, waits)) for token in tokens]
     for one in people:
@@ -99,8 +102,6 @@ def run(url: str, tokens: list[str], think_s: float, seconds: float) -> None:
     for kind, taken in waits.items():
         p50, p95 = np.quantile(taken, [0.5, 0.95]) * 1000
         rate = len(taken) / seconds
+        record(f"{kind}, p50", p50, "ms")
+        record(f"{kind}, p95", p95, "ms")
         print(f"{kind:8} {len(taken):5} requests, {rate:5.1f}/s, p50 {p50:.0f} ms, p95 {p95:.0f} ms")
-
-
-if __name__ == "__main__":
-    main()

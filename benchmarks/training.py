@@ -1,19 +1,16 @@
-"""How long a recipe takes, beside its goal: Conv1 in 5 minutes and ResNet-20 on Icons-50 in 30, on two cores.
+"""Time training recipes: Conv1 should take 5 minutes and ResNet-20 on Icons-50 30, on two cores.
 
-    python benchmarks/training.py --data mnist:FOLDER#train
-    python benchmarks/training.py icons-resnet20 --data icons-50:FOLDER --seconds 60
-    python benchmarks/training.py icons-resnext29 --data icons-50:FOLDER --device cuda --seconds 10
+    python -m benchmarks training --data mnist:FOLDER#train
+    python -m benchmarks training icons-resnet20 --data icons-50:FOLDER --seconds 60
+    python -m benchmarks training icons-resnext29 --data icons-50:FOLDER --device cuda --seconds 10
 
-With `--seconds` it stops after so long and estimates the whole from the epochs after the first, or from all
-steps if it does not get that far. Prints the seconds on the clock and of the processor: on a busy machine the
-first says little.
+With `--seconds`, each recipe stops after that time, and the total is estimated from the time per step after
+the first epoch. Wall time means little on a busy machine, so CPU time is printed as well.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import tempfile
 import time
 
@@ -22,13 +19,14 @@ import torch
 from beaufort.studies.icons_50.icon_networks import IconSettings
 from beaufort.studies.icons_50.icon_runs import split_icons
 from beaufort.training import TrainingData, TrainingProgress, get_recipe, open_training_data, train
+from benchmarks.recording import record
 
 GOALS_S = {"conv1": 300, "icons-resnet20": 1800}
-"""On two cores of a processor."""
+"""Seconds on two cores."""
 
 
 def source_of(recipe: str, data: str) -> TrainingData:
-    """What the recipe is for: all icons but Microsoft's, or the data as they are."""
+    """Return the training data; icon recipes leave out the icons of Microsoft."""
     if recipe.startswith("icons-"):
         return split_icons(IconSettings(data=data), "style").train
     return open_training_data(data)
@@ -48,13 +46,16 @@ def measure(name: str, data: str, device: str, seconds: float | None, settings: 
         made = train(recipe, source, output=folder, device=device, progress=mark, deadline=deadline)
     facts = made.facts
     about = f"on {facts['device']}{', replayed' if facts['replayed'] else ''}{_goal(name, device)}"
-    spent = f"{facts['seconds']:.0f} s, {facts['cpu_seconds']:.0f} s of the processor"
+    spent = f"{facts['seconds']:.0f} s, {facts['cpu_seconds']:.0f} s CPU"
+    record(f"{name}, run", facts["seconds"], "s")
+    record(f"{name}, run, CPU", facts["cpu_seconds"], "s")
     if made.finished:
         return f"{name}, {steps} steps: {spent}, {about}"
     first, last = (marks[0], marks[-1]) if len(marks) > 1 else ((0.0, 0), (facts["seconds"], facts["steps"]))
     each = (last[0] - first[0]) / (last[1] - first[1])
+    record(f"{name}, step", 1000 * each, "ms")
     return (
-        f"{name}, {facts['steps']} of {steps} steps: {spent}; {1000 * each:.1f} ms a step, so about "
+        f"{name}, {facts['steps']} of {steps} steps: {spent}; {1000 * each:.1f} ms per step, estimated total "
         f"{each * steps:.0f} s, {about}"
     )
 
@@ -65,22 +66,21 @@ def _goal(name: str, device: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("recipes", nargs="*", default=["conv1"], help="recipes; conv1 if none is named")
-    parser.add_argument("--data", default="mnist-train", help="what to train on")
+    parser.add_argument("recipes", nargs="*", default=["conv1"], help="names of recipes (default: conv1)")
+    parser.add_argument("--data", default="mnist-train", help="training dataset")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, help="for each recipe; the whole training if not given")
-    parser.add_argument("--set", action="append", default=[], dest="settings", help="key=value of the recipe")
+    parser.add_argument(
+        "--seconds", type=float, help="stop each recipe after this many seconds (default: train to the end)"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        help="field of the recipe as KEY=VALUE (repeatable)",
+    )
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
-    load = os.getloadavg()[0]
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before, {chosen.threads} threads, "
-        f"torch {torch.__version__}"
-    )
     for name in chosen.recipes:
         print(measure(name, chosen.data, chosen.device, chosen.seconds, chosen.settings), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ from packaging.utils import canonicalize_name
 
 from beaufort._core.errors import AssetError
 from beaufort.data import load_dataset
+from benchmarks.__main__ import NAMES
+from benchmarks.recording import compare
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -87,6 +90,37 @@ def test_ci_tests_every_declared_python() -> None:
     declared = [one.rpartition(":: ")[2] for one in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", one)]
     assert tested == declared
     assert PROJECT["requires-python"] == f">={tested[0]}"
+
+
+def test_every_benchmark_has_a_name() -> None:
+    modules = {
+        path.stem for path in (ROOT / "benchmarks").glob("*.py") if "def main() ->" in path.read_text()
+    }
+    assert {name.replace("-", "_") for name in NAMES} == modules - {"__main__"}
+
+
+def test_measurements_of_two_runs_are_compared(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "intervals",
+        "speed",
+        "--images",
+        "500",
+        "--resamples",
+        "20",
+    ]
+    paths = tmp_path / "before.json", tmp_path / "after.json"
+    for path in paths:
+        subprocess.run([*command, "--json", path], cwd=ROOT, check=True, capture_output=True)
+    before = json.loads(paths[0].read_text(encoding="utf-8"))
+    assert before["benchmark"] == "intervals"
+    assert before["machine"]["cores"] == os.cpu_count()
+    assert [one["name"] for one in before["measurements"]] == ["interval", "p-value", "resamples"]
+    table = compare(*paths)
+    assert "| resamples | " in table
+    assert "Different machines" not in table
 
 
 def gate(folder: Path, *, undecided: str = "fail") -> tuple[int, str]:

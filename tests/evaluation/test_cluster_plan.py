@@ -15,7 +15,7 @@ QUICK = Times(spread=0.0, load=0.0, report=0.0, block=0.0, ticket=0.0, puts=1e12
 def test_all_is_done_once_and_workers_share_it() -> None:
     out = Simulation(JOB, 4, QUICK).run()
     assert out.written == JOB.models * JOB.conditions * JOB.blocks
-    assert out.worked == pytest.approx(JOB.answers * QUICK.answer)
+    assert out.worked == pytest.approx(JOB.predictions * QUICK.predict)
     assert out.seconds == pytest.approx(out.worked / 4)
     assert (out.loads, out.decoded) == (JOB.models, JOB.models * JOB.blocks)
 

@@ -34,7 +34,7 @@ def test_a_gate_fails_a_drop_as_often_as_planned(
 ) -> None:
     known = simulation.simulate(np.random.default_rng(0), 20_000, drop, accuracy=accuracy)
     plan = plan_images(spread_of_results(*known), drop=drop, max_drop=max_drop, probability=probability)
-    said = simulation.answers(plan.to_fail, drop, 200, max_drop=max_drop, accuracy=accuracy)
+    said = simulation.decisions(plan.to_fail, drop, 200, max_drop=max_drop, accuracy=accuracy)
     assert said["failed"] / 200 == pytest.approx(probability, abs=0.07)
 
 
@@ -44,7 +44,7 @@ def test_a_gate_passes_an_equal_model_as_often_as_planned(
 ) -> None:
     known = simulation.simulate(np.random.default_rng(0), 20_000, 0.0, accuracy=accuracy)
     plan = plan_images(spread_of_results(*known), drop=2 * max_drop, max_drop=max_drop)
-    said = simulation.answers(plan.to_pass, 0.0, 200, max_drop=max_drop, accuracy=accuracy)
+    said = simulation.decisions(plan.to_pass, 0.0, 200, max_drop=max_drop, accuracy=accuracy)
     assert said["passed"] / 200 == pytest.approx(0.8, abs=0.07)
 
 

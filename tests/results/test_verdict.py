@@ -43,19 +43,19 @@ def test_images_needed_looks_at_the_end_towards_the_limit() -> None:
 @pytest.mark.parametrize("images", [100, 400])
 def test_at_the_boundary_each_wrong_answer_is_rare(simulation: ModuleType, images: int) -> None:
     """A drop of exactly what is allowed: neither answer is right; each may come in 2.5 % of all cases."""
-    said = simulation.answers(images, 0.01, 300)
+    said = simulation.decisions(images, 0.01, 300)
     assert said["passed"] <= 0.03 * 300
     assert said["failed"] <= 0.03 * 300
 
 
 def test_clear_cases_are_not_judged_wrongly(simulation: ModuleType) -> None:
-    assert simulation.answers(200, 0.03, 200)["passed"] <= 2
-    assert simulation.answers(200, 0.0, 200)["failed"] <= 2
+    assert simulation.decisions(200, 0.03, 200)["passed"] <= 2
+    assert simulation.decisions(200, 0.0, 200)["failed"] <= 2
 
 
 def test_a_right_answer_comes_with_enough_images(simulation: ModuleType) -> None:
-    assert simulation.answers(4000, 0.03, 20)["failed"] >= 18
-    assert simulation.answers(16_000, 0.0, 20)["passed"] >= 18
+    assert simulation.decisions(4000, 0.03, 20)["failed"] >= 18
+    assert simulation.decisions(16_000, 0.0, 20)["passed"] >= 18
 
 
 def test_the_old_rule_passes_what_it_cannot_know(simulation: ModuleType) -> None:

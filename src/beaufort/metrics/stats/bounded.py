@@ -112,7 +112,7 @@ def looks(count: int) -> Iterator[int]:
 
     Stop at the first look at which the interval is narrow enough. The rule is fixed before anything is seen;
     it stops on the width, never on the value, and `mean_interval` is never narrow by luck. What peeking costs
-    is shown by simulation, in the tests and in `benchmarks/intervals.py`.
+    is shown by simulation, in the tests and in `python -m benchmarks intervals`.
 
     >>> list(looks(1000))
     [500, 625, 782, 978, 1000]

@@ -1,4 +1,4 @@
-"""Workers that answer without looking, and a store that keeps nothing: what is left is the driver's part."""
+"""Simulated Ray workers and a store that keeps nothing, which leave only the work of the driver."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from beaufort.evaluation.tasks import BatchDone, CellCounts, Event, StoredPredic
 from beaufort.store import Cell, Listing, Piece, Store, StoreError
 
 
-class PretendedStore:
-    """Remembers which cells are whole, and no answers."""
+class SimulatedStore:
+    """Remembers which cells are complete, but no predictions."""
 
     location = "nowhere"
 
     def __init__(self) -> None:
-        self._whole: Listing = {}
+        self._complete: Listing = {}
 
     def listing(self) -> Listing:
-        return dict(self._whole)
+        return dict(self._complete)
 
     def missing(self, _: Cell, count: int, *__: object) -> list[tuple[int, int]]:
         return [(0, count)]
 
     def read(self, *_: object, **__: object) -> pa.Table:
-        raise StoreError("nothing is kept here")
+        raise StoreError("this store keeps no predictions")
 
     def write(self, *_: object, **__: object) -> Piece:
-        raise StoreError("nothing is kept here")
+        raise StoreError("this store keeps no predictions")
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
         pieces = (listing or {}).get(cell.fingerprint, [])
         whole = Piece(pieces[0].path, cell.fingerprint, 0, max(piece.stop for piece in pieces))
-        self._whole[cell.fingerprint] = [whole]
+        self._complete[cell.fingerprint] = [whole]
         return whole
 
     def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
@@ -49,8 +49,8 @@ class PretendedStore:
         return []
 
 
-class Pretended:
-    """Takes the place of the engine for Ray; the scheduler is the same."""
+class SimulatedRay:
+    """Replaces the Ray engine; the scheduler is the same."""
 
     workers: ClassVar[int] = 64
     one_model = True

@@ -1,8 +1,7 @@
-"""A stand-in for the listings of S3, in front of a server that is slow at them.
+"""A proxy in front of a slow S3 server that answers listings from memory, after a pause.
 
-moto takes about a tenth of a millisecond of its processor for each file that it lists. What a listing costs
-the client is seen when somebody else answers it: this server does, from memory and after a pause, as S3 would
-that is some way off. Everything else is passed on.
+moto takes about 0.1 ms of CPU time for each listed file. With this proxy, the time of a listing is that of
+the client. All other requests are passed on.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
-
-__all__ = ["plain_lister"]
 
 _PAGE = 1000
 _PASSED_ON = ("host", "connection", "transfer-encoding")
@@ -124,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def plain_lister(behind: str, files: Mapping[str, str], pause: float) -> Iterator[str]:
+def fast_lister(behind: str, files: Mapping[str, str], pause: float) -> Iterator[str]:
     """The address of such a server.
 
     Args:

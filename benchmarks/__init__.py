@@ -1,0 +1,1 @@
+"""Benchmarks of the package as users call it: `python -m benchmarks` lists them."""
