@@ -16,8 +16,7 @@ import time
 
 import torch
 
-from beaufort.studies.icons_50.icon_networks import IconSettings
-from beaufort.studies.icons_50.icon_runs import split_icons
+from beaufort.studies.icons_50.icon_runs import IconSettings, split_icons
 from beaufort.training import TrainingData, TrainingProgress, get_recipe, open_training_data, train
 from benchmarks.recording import record
 

@@ -22,7 +22,7 @@ from beaufort.data import load_dataset
 from beaufort.metrics import published_table
 from beaufort.metrics.stats import clopper_pearson
 from beaufort.models.torch import read_tensors
-from beaufort.studies.mnist_c.mnist_models import CLEAN, MnistSettings
+from beaufort.studies.mnist_c.mnist_runs import CLEAN, MnistSettings
 from beaufort.training.architectures import synthesis
 
 COLUMNS = ("paper", "as it is", "binarized", "one level darker, binarized")

@@ -1,9 +1,9 @@
-"""Numbers of arms and their differences, as the study of enhancements works them out."""
+"""Metrics of arms and their differences, as the study of enhancements computes them."""
 
 from __future__ import annotations
 
 from beaufort.metrics.stats import Estimate
-from beaufort.studies.enhancements.mce_statistics import ArmMetrics, combined, intervals
+from beaufort.studies.enhancements.arm_metrics import ArmMetrics, combined, intervals
 
 __all__ = ["difference", "level_of"]
 

@@ -1,14 +1,21 @@
-"""Verdicts follow from the numbers, with three answers."""
+"""Verdicts follow from the numbers, with three outcomes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from beaufort.studies.mnist_c.corruption_selection import order_by_likeness, selection
-from beaufort.studies.mnist_c.mnist_claims import claims, spearman
-from beaufort.studies.mnist_c.mnist_models import MODELS, MnistSettings
-from beaufort.studies.mnist_c.paper_figures import StudyResults, figure_2, figure_3, figure_4, tuned_means
+from beaufort.studies.mnist_c.corruption_selection import order_by_similarity, selection
+from beaufort.studies.mnist_c.mnist_runs import MODELS, MnistSettings
+from beaufort.studies.mnist_c.paper_figures import (
+    MnistResults,
+    claims,
+    figure_2,
+    figure_3,
+    figure_4,
+    spearman,
+    tuned_means,
+)
 from beaufort.studies.mnist_c.pessimal_noise import rank_one_fraction
 from beaufort.studies.paper_tables import table_csv
 from beaufort.studies.predictions import StudyPredictions
@@ -18,7 +25,7 @@ NAMES = ("none", *SETTINGS.all_corruptions)
 DIGITS = 4000
 
 
-def answers(accuracy: float, seed: int = 0, **under: float) -> StudyPredictions:
+def predictions(accuracy: float, seed: int = 0, **under: float) -> StudyPredictions:
     """A network that is right on the first share of the digits, under some conditions on another share."""
     labels = (np.arange(DIGITS) % 10).astype(np.uint8)
     predicted = np.stack([labels.copy() for _ in NAMES])
@@ -28,57 +35,57 @@ def answers(accuracy: float, seed: int = 0, **under: float) -> StudyPredictions:
     return StudyPredictions(NAMES, predicted, labels, {"seed": seed})
 
 
-def study(models: dict[str, StudyPredictions], tuned: dict[str, StudyPredictions]) -> StudyResults:
-    return StudyResults(SETTINGS, {k: [v] for k, v in models.items()}, {k: [v] for k, v in tuned.items()})
+def study(models: dict[str, StudyPredictions], tuned: dict[str, StudyPredictions]) -> MnistResults:
+    return MnistResults(SETTINGS, {k: [v] for k, v in models.items()}, {k: [v] for k, v in tuned.items()})
 
 
-def verdicts(results: StudyResults) -> dict[str, str]:
+def verdicts(results: MnistResults) -> dict[str, str]:
     found = claims(results, figure_2(results), figure_3(results), figure_4(results))
     return {one.statement: one.verdict for one in found}
 
 
 def tuned(but: float, whole: float, single: float) -> dict[str, StudyPredictions]:
-    found = {"all": answers(whole), "single-none": answers(single)}
+    found = {"all": predictions(whole), "single-none": predictions(single)}
     for name in SETTINGS.all_corruptions:
-        found |= {f"but-{name}": answers(but), f"single-{name}": answers(single)}
+        found |= {f"but-{name}": predictions(but), f"single-{name}": predictions(single)}
     return found
 
 
 def test_as_in_the_paper() -> None:
-    weak = answers(0.8, brightness=0.2, fog=0.2, stripe=0.2)
-    told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": weak}, tuned(0.91, 0.98, 0.99)))
+    weak = predictions(0.8, brightness=0.2, fog=0.2, stripe=0.2)
+    found = verdicts(study({"conv1": predictions(0.91), "conv2-pgd": weak}, tuned(0.91, 0.98, 0.99)))
     for start in (
         "Conv2 (PGD) loses",
         "Conv2 (PGD) collapses under fog",
-        "fine-tuning",
-        "over all corruptions",
+        "Fine-tuning",
+        "Over all corruptions",
     ):
-        assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["holds"]
+        assert [verdict for text, verdict in found.items() if text.startswith(start)] == ["confirmed"]
 
 
 def test_the_other_way_round() -> None:
-    strong = answers(0.97)
-    told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": strong}, tuned(0.98, 0.98, 0.95)))
+    strong = predictions(0.97)
+    found = verdicts(study({"conv1": predictions(0.91), "conv2-pgd": strong}, tuned(0.98, 0.98, 0.95)))
     for start in (
         "Conv2 (PGD) loses",
         "Conv2 (PGD) collapses under fog",
-        "fine-tuning",
-        "over all corruptions",
+        "Fine-tuning",
+        "Over all corruptions",
     ):
-        assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["does not hold"]
+        assert [verdict for text, verdict in found.items() if text.startswith(start)] == ["refuted"]
 
 
 def test_a_study_that_is_half_done() -> None:
     """A mean over rows has the seeds that all of them have, whichever are missing."""
-    there = {name: [answers(0.9, 0), answers(0.8, 1)] for name in tuned(0, 0, 0)}
-    there["but-fog"] = [answers(0.8, 1)]
-    results = StudyResults(SETTINGS, {"conv1": [answers(0.7)]}, there)
+    there = {name: [predictions(0.9, 0), predictions(0.8, 1)] for name in tuned(0, 0, 0)}
+    there["but-fog"] = [predictions(0.8, 1)]
+    results = MnistResults(SETTINGS, {"conv1": [predictions(0.7)]}, there)
     table = figure_4(results)
     assert table.rows["fog"]["all_but_one"].value == pytest.approx(0.8)
     assert table.rows["stripe"]["all_but_one"].value == pytest.approx(0.85)
     assert tuned_means(results)["all_but_one"].value == pytest.approx(0.8)
     assert tuned_means(results)["all"].value == pytest.approx(0.85)
-    there["but-snow"] = [answers(0.9, 0)]
+    there["but-snow"] = [predictions(0.9, 0)]
     assert "all_but_one" not in tuned_means(results)
     assert "single" in tuned_means(results)
     del there["single-snow"]  # not among the rows of Figure 4, but one of all corruptions
@@ -87,12 +94,14 @@ def test_a_study_that_is_half_done() -> None:
 
 
 def test_undecided() -> None:
-    told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": answers(0.91)}, {}))
-    assert told["Conv2 (PGD) loses more to the corruptions than Conv1: relative mCE above 100"] == "undecided"
+    found = verdicts(study({"conv1": predictions(0.91), "conv2-pgd": predictions(0.91)}, {}))
+    assert (
+        found["Conv2 (PGD) loses more to the corruptions than Conv1: relative mCE above 100"] == "undecided"
+    )
 
 
 def test_relative_mce_is_the_papers_formula() -> None:
-    ours, base = answers(0.7), answers(0.91)
+    ours, base = predictions(0.7), predictions(0.91)
     table = figure_2(study({"conv1": base, "conv2-pgd": ours}, {}))
     entry = table.rows["relative_mce_percent"]["Conv2 (PGD)"]
     assert entry.value == pytest.approx((0.995 - 0.7) / (0.995 - 0.91))
@@ -103,15 +112,15 @@ def test_relative_mce_is_the_papers_formula() -> None:
     assert table_csv(table).splitlines()[2].startswith("relative_mce_percent,100.00,347.06")
 
 
-def test_alike_corruptions_stand_together() -> None:
-    chosen = selection(study({"conv1": answers(0.91)}, tuned(0.92, 0.98, 0.99)))
+def test_similar_corruptions_are_neighbors() -> None:
+    chosen = selection(study({"conv1": predictions(0.91)}, tuned(0.92, 0.98, 0.99)))
     assert chosen is not None
     assert chosen.transfer.shape == (31, 31)
     np.testing.assert_allclose(chosen.transfer, 8, atol=0.2)
     likeness = np.eye(4)
     likeness[0, 3] = likeness[3, 0] = 0.9
     likeness[1, 2] = likeness[2, 1] = 0.8
-    order = order_by_likeness(likeness)
+    order = order_by_similarity(likeness)
     assert abs(order.index(0) - order.index(3)) == abs(order.index(1) - order.index(2)) == 1
 
 

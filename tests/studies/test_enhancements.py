@@ -19,23 +19,32 @@ from beaufort.metrics.stats import mcnemar
 from beaufort.models import ModelFileError
 from beaufort.results import evaluate
 from beaufort.studies import engine, reproduce
-from beaufort.studies.enhancements.arm_claims import about_nlm
-from beaufort.studies.enhancements.arm_predictions import StudyArms, load_arms, photo_predictions
-from beaufort.studies.enhancements.enhancement_pages import find_all, study_files
-from beaufort.studies.enhancements.enhancement_settings import (
+from beaufort.studies.engine import definition
+from beaufort.studies.enhancements.arm_metrics import (
+    Normalizer,
+    StudyArms,
+    alexnet,
+    load_arms,
+    metrics_of_arm,
+    normalizer_of,
+    photo_predictions,
+)
+from beaufort.studies.enhancements.enhancement_arms import (
+    BASE,
     CLEAN,
-    DESIGNS,
+    CONTROL,
     NETWORKS,
+    STUDY_NAME,
     EnhancementSettings,
     PhotoPass,
     conditions,
+    training_arms,
 )
-from beaufort.studies.enhancements.enhancement_tasks import plan
+from beaufort.studies.enhancements.enhancement_pages import study_files
+from beaufort.studies.enhancements.enhancement_tasks import QUESTIONS, plan
 from beaufort.studies.enhancements.findings import find_flips, signed
-from beaufort.studies.enhancements.mce_statistics import Normalizer, alexnet, metrics_of_arm, normalizer_of
 from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
-from beaufort.studies.enhancements.style_claims import styles_in_testbed
-from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
+from beaufort.studies.enhancements.testbed_findings import RULES, find, styles_in_testbed
 from beaufort.studies.predictions import (
     StudyPredictions,
     predictions_by_seed,
@@ -55,13 +64,14 @@ pytestmark = pytest.mark.xdist_group("imagenet-c-enhancements")
 SMALL = EnhancementSettings(rehearse=True)
 
 
-def test_a_rehearsal_answers_every_question(enhancements: Rehearsal) -> None:
+def test_a_rehearsal_decides_every_question(enhancements: Rehearsal) -> None:
     page = (enhancements.folder / "README.md").read_text(encoding="utf-8")
     html = (enhancements.folder / "index.html").read_text(encoding="utf-8")
     assert "its numbers mean nothing" in page
     assert "--only page --rehearse\n" in page
     assert "not run" not in page
-    for design, question in DESIGNS.items():
+    for design, texts in definition(STUDY_NAME)["questions"].items():
+        question = texts["question"]
         assert f"## {question}" in page
         assert question in html
         assert (enhancements.folder / f"{design}.svg").read_text(encoding="utf-8").startswith("<svg")
@@ -96,7 +106,7 @@ def table(path: Path) -> list[dict[str, str]]:
         ("crops", "ten-crop", "ten-crop:side=256", "contrast@3"),
     ],
 )
-def test_photos_are_answered_as_in_a_run(
+def test_predictions_on_photos_are_those_of_a_run(
     enhancements: Rehearsal, which: PhotoPass, arm: str, front: str, condition: str
 ) -> None:
     suite = get_suite("imagenet-c")
@@ -120,12 +130,12 @@ def test_photos_are_answered_as_in_a_run(
     np.testing.assert_array_equal(here.row(condition), answers.correct[row])
 
 
-def test_arms_are_read_as_they_were_answered(enhancements: Rehearsal) -> None:
+def test_arms_are_read(enhancements: Rehearsal) -> None:
     arms = load_arms(enhancements.folder, SMALL)
     assert arms.cifar[BASE].mean("mCE") == pytest.approx(100)  # it divides itself
     assert {"plain", "nlm-h0.8", "clahe-renormalized", "ten-crop"} <= set(arms.photos["tiny"])
-    findings = find_all(arms)
-    assert [one.design for one in findings] == list(DESIGNS)
+    assert tuple(RULES) == QUESTIONS
+    findings = [find(arms, question) for question in QUESTIONS]
     assert {one.verdict for one in findings} <= {"confirmed", "refuted", "undecided"}
 
 
@@ -137,10 +147,10 @@ def test_every_arm_has_its_control() -> None:
     for group in arms.values():
         for arm in group:
             assert not arm.start or arm.start in names
-            arm.made(settings, "")  # a recipe that can be read
+            arm.configured(settings, "")  # a recipe that can be read
     base, *others = (
         network_size(build(recipe.architecture, recipe.architecture_options, classes=10))
-        for recipe in (arm.made(settings, "") for arm in (*arms["base"], *arms["multiscale"]))
+        for recipe in (arm.configured(settings, "") for arm in (*arms["base"], *arms["multiscale"]))
     )
     for other, most in zip(others, (0.1, 0.25), strict=True):
         assert abs(other.parameters / base.parameters - 1) < most
@@ -233,20 +243,20 @@ def test_the_published_errors_of_alexnet_divide() -> None:
 
 
 def test_data_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="photos must be a place that exists, got '/nowhere'"):
+    with pytest.raises(OptionError, match="imagenet not found: /nowhere"):
         reproduce("imagenet-c-enhancements", tmp_path, data={"imagenet": "/nowhere"}, rehearse=True)
-    with pytest.raises(OptionError, match="nlm must have photos and networks: photos take --data imagenet="):
+    with pytest.raises(OptionError, match=r"nlm requires photos.*--data imagenet="):
         reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"])
     empty = {"imagenet": str(tmp_path), "networks": str(tmp_path)}
-    with pytest.raises(OptionError, match=r"networks must be a folder with resnet50_224\.onnx, .*, got '"):
+    with pytest.raises(OptionError, match=r"none of the networks resnet50_224\.onnx"):
         reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"], data=empty)
     assert not (tmp_path / "none").exists()
 
 
-def test_what_is_not_asked_without_data_is_told(tmp_path: Path) -> None:
-    told: list[str] = []
-    reproduce("imagenet-c-enhancements", tmp_path, only=["style"], tell=told.append)
-    assert told[0] == "no photos for style: photos take --data imagenet=FOLDER and --data networks=FOLDER"
+def test_questions_without_data_are_logged(tmp_path: Path) -> None:
+    lines: list[str] = []
+    reproduce("imagenet-c-enhancements", tmp_path, only=["style"], log=lines.append)
+    assert lines[0].startswith("style without photos: ")
 
 
 def two_arms(changed: dict[str, float]) -> StudyArms:
@@ -278,7 +288,7 @@ NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
     ],
 )
 def test_nlm_is_judged_by_mce_noise_and_the_rest(changed: dict[str, float], verdict: str) -> None:
-    found = about_nlm(two_arms(changed))
+    found = find(two_arms(changed), "nlm")
     assert found.verdict == verdict
     assert "ΔmCE" in found.measured
     assert found.sentence.endswith(".")
@@ -306,7 +316,7 @@ def test_flips_are_mcnemars_with_holms_rule() -> None:
     assert flips["clean"].p == 1
 
 
-def test_settings_are_chosen_on_the_extra_corruptions_alone() -> None:
+def test_settings_are_selected_on_the_extra_corruptions_alone() -> None:
     extra = dict.fromkeys(EnhancementSettings().extra, -0.2)
     first, second = two_arms({"": -0.2, **dict.fromkeys(extra, 0.2)}), two_arms({"": 0.2, **extra})
     shares = {
@@ -314,14 +324,14 @@ def test_settings_are_chosen_on_the_extra_corruptions_alone() -> None:
         "nlm-h0.4": first.photos["resnet50_224"]["nlm-h0.8"],
         "nlm-h0.8": second.photos["resnet50_224"]["nlm-h0.8"],
     }
-    found = about_nlm(StudyArms({"resnet50_224": shares}, {}, EnhancementSettings(), {}))
-    assert "nlm-h0.8 does best on the extra corruptions" in found.measured
+    found = find(StudyArms({"resnet50_224": shares}, {}, EnhancementSettings(), {}), "nlm")
+    assert "nlm-h0.8 is best on the extra corruptions" in found.measured
     assert ", ΔmCE of " not in found.measured
 
 
-def test_other_networks_are_told_beside_the_one_that_decides() -> None:
+def test_other_networks_are_reported_beside_the_deciding_one() -> None:
     better, worse = (two_arms({"": change}).photos["resnet50_224"] for change in (-0.2, 0.2))
-    found = about_nlm(StudyArms({"resnet50_224": better, "other": worse}, {}, EnhancementSettings(), {}))
+    found = find(StudyArms({"resnet50_224": better, "other": worse}, {}, EnhancementSettings(), {}), "nlm")
     first, second = (row.differences["mCE"] for row in found.rows if row.differences)
     assert found.verdict == "refuted"
     assert first.high < 0 < second.low
@@ -340,14 +350,12 @@ def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path)
     assert arms.left_out == [f"{BASE}, seed 3"]
     shutil.copy(enhancements.folder / "study.json", tmp_path)
     told = dict(study_files(tmp_path, SMALL))["README.md"].decode()
-    assert f"- left out until earlier seeds are there: {BASE}, seed 3\n" in told
-    assert "left out" not in (enhancements.folder / "README.md").read_text().partition("\n## ")[0]
+    assert f"- not used, because earlier seeds are missing: {BASE}, seed 3\n" in told
+    assert "not used" not in (enhancements.folder / "README.md").read_text().partition("\n## ")[0]
 
 
-def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
-    enhancements: Rehearsal, tmp_path: Path
-) -> None:
-    """Answers are kept with results, weights are not: the same network comes of the same training."""
+def test_missing_start_networks_are_trained_again(enhancements: Rehearsal, tmp_path: Path) -> None:
+    """Predictions are stored with results, weights are not; training again gives the same network."""
     folder = tmp_path / "again"
     shutil.copytree(enhancements.folder, folder, ignore=shutil.ignore_patterns("models"))
     file = f"cifar/{CONTROL}-seed0.npz"
@@ -359,7 +367,7 @@ def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
     assert before.facts["losses"] == after.facts["losses"]
 
 
-def test_what_only_answers_need_that_are_there_is_not_made(enhancements: Rehearsal, tmp_path: Path) -> None:
+def test_intermediate_files_of_finished_tasks_are_not_made(enhancements: Rehearsal, tmp_path: Path) -> None:
     folder = tmp_path / "again"
     shutil.copytree(enhancements.folder, folder, ignore=shutil.ignore_patterns("renormalized"))
     assert enhancements.again(folder, only=["nlm"]).done == 0
@@ -370,7 +378,7 @@ def test_what_only_answers_need_that_are_there_is_not_made(enhancements: Rehears
     assert next((folder / "photos" / "renormalized").iterdir())
 
 
-def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:
+def test_correctness_is_stored_as_bits(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     right = (rng.random((11, 10003)) < 0.7).astype(np.uint8)
     names = tuple(f"fog@{place}" for place in range(11))
@@ -386,7 +394,7 @@ def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:
     assert sizes[0] < sizes[1]
 
 
-def test_answers_that_are_cut_or_damaged_are_named(tmp_path: Path) -> None:
+def test_damaged_files_are_named(tmp_path: Path) -> None:
     right = (np.random.default_rng(0).random((3, 500)) < 0.7).astype(np.uint8)
     write_predictions(
         tmp_path / "a", StudyPredictions(("clean", "b", "c"), right, np.ones(500, np.uint8), {})
@@ -398,18 +406,17 @@ def test_answers_that_are_cut_or_damaged_are_named(tmp_path: Path) -> None:
     path = tmp_path / "broken-seed0.npz"
     for content in (*broken, b"[]", (1).to_bytes(4, "little"), b""):
         path.write_bytes(content)
-        told = r"broken-seed0.npz cannot be read as answers \(.+\); delete it to make it anew"
-        with pytest.raises(BeaufortError, match=told):
+        with pytest.raises(BeaufortError, match=r"predictions from .*broken-seed0\.npz"):
             read_predictions(path)
-    with pytest.raises(BeaufortError, match="cannot be read as answers"):
+    with pytest.raises(BeaufortError, match=r"broken-seed0\.npz"):
         predictions_by_seed(tmp_path)
     path.rename(tmp_path / "broken-seedling.npz")
     assert predictions_by_seed(tmp_path) == {}
 
 
-def test_the_testbed_answers_what_it_can() -> None:
+def test_the_testbed_decides_what_it_can() -> None:
     arms = StudyArms({}, {}, EnhancementSettings(), {})
-    by_design = {one.design: one for one in find_all(arms)}
+    by_design = {question: find(arms, question) for question in QUESTIONS}
     style = next(one for one in styles_in_testbed() if one.network == "resnet50")
     assert (round(style.style, 1), style.worst, round(style.worst_ce, 1)) == (85.9, "glass_blur", 88.6)
     assert "hardest for 2 of 77 networks" in by_design["style"].measured
@@ -422,18 +429,18 @@ def test_the_testbed_answers_what_it_can() -> None:
     } == {"not run"}
 
 
-def test_a_graph_answers_as_onnx_runtime(photos_and_cifar: dict[str, str], tmp_path: Path) -> None:
+def test_a_graph_predicts_as_onnx_runtime(photos_and_cifar: dict[str, str], tmp_path: Path) -> None:
     path = Path(photos_and_cifar["networks"]) / "tiny.onnx"
     images = np.random.default_rng(0).random((2, 3, 224, 224), np.float32)
     session = onnxruntime.InferenceSession(str(path))
     wanted = session.run(None, {session.get_inputs()[0].name: images})[0]
     np.testing.assert_allclose(open_graph(path)(torch.from_numpy(images)).detach(), wanted, atol=1e-3)
     (tmp_path / "bad.onnx").write_bytes(b"no network")
-    with pytest.raises(ModelFileError, match="must be an ONNX file"):
+    with pytest.raises(ModelFileError, match=r"bad\.onnx"):
         open_graph(tmp_path / "bad.onnx")
 
 
-def test_networks_for_photos_answer_as_with_onnx_runtime(shared: Path) -> None:
+def test_networks_for_photos_predict_as_onnx_runtime(shared: Path) -> None:
     images = np.random.default_rng(0).random((1, 3, 224, 224), np.float32)
     for name in NETWORKS[1:]:
         path = shared / "data" / "imagenet_models" / f"{name}.onnx"

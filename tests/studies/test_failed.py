@@ -1,4 +1,4 @@
-"""Trainings without a sign of learning are told when they end, and listed on the pages of every study."""
+"""Training runs without sign of learning are logged when they end, and listed on the pages of every study."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_a_study_lists_them(rehearsal: Rehearsal) -> None:
     failed = [told for facts in every if (told := failure(facts))]
     readme = (rehearsal.folder / "README.md").read_text()
     assert sorted(re.findall(r"\| (its last loss is [^|]+) \|", readme)) == sorted(failed)
-    assert ("## Trainings without a sign of learning" in readme) == bool(failed)
+    assert ("## Training runs without sign of learning" in readme) == bool(failed)
     if (rehearsal.folder / "index.html").is_file():
         checked = sum(facts["constant_loss"] is not None for facts in every)
-        assert f"no sign of learning: {len(failed)} of {checked} trainings" in readme
+        assert f"no sign of learning: {len(failed)} of {checked} training runs" in readme
         page = (rehearsal.folder / "index.html").read_text()
         assert len(re.findall("its last loss is", page)) == len(failed)
 
@@ -67,7 +67,7 @@ def test_older_answers_are_looked_at_as_well(mnist_c: Rehearsal, tmp_path: Path)
     inside = "fig2 and fig3, Conv3 (PGD), and conclusions about it; errors-conv3-pgd.png"
     assert f"| Conv3 (PGD) | 0 | {told} | {inside} |" in readme
     assert "| Conv3 (PGD) | 1 |" not in readme
-    assert "the loss of others does not tell: ABS" in readme
+    assert "loss does not show it: ABS" in readme
 
 
 def stuck(folder: Path, deadline: float | None) -> bool | str:
@@ -78,7 +78,7 @@ def stuck(folder: Path, deadline: float | None) -> bool | str:
 def test_the_command_tells_it_when_a_training_ends(tmp_path: Path) -> None:
     told: list[str] = []
     task = StudyTask("Conv3, seed 0", "made", "tests.studies.test_failed:stuck")
-    assert run_tasks([[task]], tmp_path, tell=told.append).done == 1
+    assert run_tasks([[task]], tmp_path, log=told.append).done == 1
     assert re.fullmatch(
         r"Conv3, seed 0: \d+\.\d s; no sign that the network learned: its last loss is 2\.3012, "
         r"and a constant answer has 2\.3010",

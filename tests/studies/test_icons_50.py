@@ -15,25 +15,19 @@ from PIL import Image
 
 from beaufort._core.errors import OptionError
 from beaufort.studies import reproduce
-from beaufort.studies.icons_50.icon_claims import claims, difference, effects
+from beaufort.studies.engine import definition
 from beaufort.studies.icons_50.icon_examples import example_sheet
-from beaufort.studies.icons_50.icon_networks import (
-    ARMS,
-    NETWORKS,
-    PAPER,
-    SPLITS,
-    STYLES_BY,
-    VARIANTS,
-    IconSettings,
-)
 from beaufort.studies.icons_50.icon_pages import confusions_csv
-from beaufort.studies.icons_50.icon_runs import plan
+from beaufort.studies.icons_50.icon_runs import ARMS, NETWORKS, SPLITS, VARIANTS, IconSettings, plan
 from beaufort.studies.icons_50.icon_tables import (
     ANSWERABLE,
     IconResults,
     accuracy_table,
     by_group,
+    claims,
     confusions,
+    difference,
+    effects,
     load_results,
 )
 from beaufort.studies.predictions import StudyPredictions, read_predictions
@@ -52,27 +46,29 @@ def test_everything_is_written(icons_50: Rehearsal) -> None:
     tables = {"accuracy.csv", "shake.csv", "styles.csv", "shake-effects.csv", "classes.csv", "subtypes.csv"}
     assert {*tables, "confusions.csv", "README.md", "index.html", "examples.png"} <= names
     styles = sheet(icons_50.folder / "styles.csv")
-    assert {row["network"] for row in styles} == {VARIANTS[name].title for name in STYLES_BY}
+    assert {row["network"] for row in styles} == {
+        VARIANTS[name].title for name in definition("icons-50")["every_style"]
+    }
     assert {row["held out"] for row in styles} == {"apple", "microsoft", "twitter"}
     page, text = ((icons_50.folder / name).read_text() for name in ("index.html", "README.md"))
     for told in (page, text):
         assert "openmoji: OpenMoji, https://github.com/hfg-gmuend/openmoji, Apache-2.0" in told
         assert ": 1 to 2 for DenseNet-40, MSDNet, " in told
-        assert " tasks; runs that were killed are not counted" in told
+        assert " tasks, without runs that were killed" in told
         assert " --seeds 1 --jobs 1 --rehearse" in told
     assert all(variant.title in page for variant in VARIANTS.values())
 
 
-def test_the_page_has_no_icons_unless_they_may_be_shown(icons_50: Rehearsal, tmp_path: Path) -> None:
+def test_the_page_has_only_icons_that_may_be_published(icons_50: Rehearsal, tmp_path: Path) -> None:
     icons, open_icons = icons_50.data["icons-50"], icons_50.data["icons-open"]
     assert "data:image/png" in (icons_50.folder / "index.html").read_text()
     icons_50.again(only=["page"], data={"icons-50": icons})
     assert "data:image" not in (icons_50.folder / "index.html").read_text()
-    with pytest.raises(OptionError, match="icons-open must be a folder that `beaufort make icons-open` made"):
+    with pytest.raises(OptionError, match=r"manifest\.csv not found"):
         icons_50.again(only=["page"], data={"icons-open": icons})
     shutil.copytree(open_icons, tmp_path / "changed")
     (tmp_path / "changed" / "bird" / "noto_0_duck.png").write_bytes(b"another")
-    with pytest.raises(OptionError, match=r"noto_0_duck.png of .* must be the icon that manifest.csv lists"):
+    with pytest.raises(OptionError, match=r"noto_0_duck\.png .* digest"):
         icons_50.again(only=["page"], data={"icons-open": str(tmp_path / "changed")})
     icons_50.again(only=["page"], data={"icons-open": open_icons})
     sheet = Image.open(icons_50.folder / "examples.png").convert("RGB")
@@ -100,7 +96,7 @@ def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> 
     assert found.credits[2] == "b, version 2: Google Inc., https://github.com/googlefonts/noto-emoji, MIT"
 
 
-def test_tables_are_the_answers(icons_50: Rehearsal) -> None:
+def test_tables_count_the_predictions(icons_50: Rehearsal) -> None:
     """A cell is the share of right answers, by counting."""
     both = [
         read_predictions(icons_50.folder / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)
@@ -114,7 +110,7 @@ def test_tables_are_the_answers(icons_50: Rehearsal) -> None:
     assert all("/microsoft_" in id for id in both[0].facts["ids"])
 
 
-def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> None:
+def test_a_run_is_stopped_and_resumed(icons: Path, tmp_path: Path) -> None:
     """A deadline that is over lets each call make one step of the training that it is at."""
     from beaufort.studies.icons_50.icon_runs import make_model
 
@@ -172,7 +168,7 @@ def results(shares: dict[tuple[str, str], list[float]], **options: Any) -> IconR
     )
 
 
-def test_differences_count_icons_and_trainings() -> None:
+def test_differences_cover_icons_and_runs() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.random((5, 300)) < 0.7, rng.random((5, 300)) < 0.5
     value, low, high = difference(first.astype(float), second.astype(float))
@@ -186,48 +182,48 @@ def test_differences_count_icons_and_trainings() -> None:
 
 
 def test_the_icons_must_be_named(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="add --data icons-50=PATH"):
+    with pytest.raises(OptionError, match="--data icons-50=PATH"):
         reproduce("icons-50", tmp_path / "study", only=["style"])
     assert not (tmp_path / "study").exists()
 
 
-def test_an_effect_needs_several_trainings() -> None:
+def test_an_effect_requires_several_runs() -> None:
     pairs = {("shake26-32d-50", "style"): [0.8], ("still26-32d-50", "style"): [0.5]}
     (alone,) = effects(results(pairs))
-    assert alone.decided is None
+    assert alone.verdict == "undecided"
     pairs = {("shake26-32d-50", "style"): [0.8, 0.81], ("still26-32d-50", "style"): [0.5, 0.52]}
     (several,) = effects(results(pairs))
-    assert several.decided is True
+    assert several.verdict == "confirmed"
     pairs = {("shake26-32d-50", "style"): [0.5, 0.52], ("still26-32d-50", "style"): [0.8, 0.81]}
     (worse,) = effects(results(pairs))
-    assert worse.decided is False
+    assert worse.verdict == "refuted"
     told = claims(results(pairs), [worse])
-    assert [one.verdict for one in told] == ["does not hold"]
+    assert [one.verdict for one in told] == ["refuted"]
 
 
-def test_the_network_is_told_apart_from_shaking_and_length() -> None:
+def test_the_network_is_compared_apart_from_shaking_and_length() -> None:
     pairs = {("still26-32d-50", "style"): [0.8, 0.81], ("resnext29", "style"): [0.5, 0.52]}
     (network,) = effects(results(pairs))
     assert network.name == "Shake-Shake's network not shaken, 50 epochs"
     assert network.value == pytest.approx(0.295)
-    assert network.decided is True
+    assert network.verdict == "confirmed"
 
 
-def test_the_control_has_three_answers() -> None:
-    for easy, hard, verdict in ((0.97, 0.55, "holds"), (0.6, 0.7, "does not hold"), (0.7, 0.6, "undecided")):
+def test_the_control_has_three_verdicts() -> None:
+    for easy, hard, verdict in ((0.97, 0.55, "confirmed"), (0.6, 0.7, "refuted"), (0.7, 0.6, "undecided")):
         both = {("resnet20", "traditional"): [easy, easy], ("resnet20", "style"): [hard, hard]}
         (told,) = claims(results(both), [])
         assert told.verdict == verdict
-        assert told.measured.endswith("2 trainings of each")
+        assert told.measured.endswith("2 runs of each")
         (alone,) = claims(results({key: some[:1] for key, some in both.items()}), [])
         assert alone.verdict == "undecided"
-        assert alone.measured.endswith("one training of each")
+        assert alone.measured.endswith("one run of each")
 
 
 def test_icons_that_cannot_be_right_are_counted_apart() -> None:
     found = results({("resnet20", "subtype-released"): [0.5, 0.6]}, unseen=2)
     cells = accuracy_table(found).rows["ResNet-20"]
-    assert cells[SPLITS["subtype-released"]].printed == PAPER["resnet20"]["subtype-released"]
+    assert cells[SPLITS["subtype-released"]].printed == NETWORKS["resnet20"].paper["subtype-released"]
     assert cells[SPLITS["subtype-released"]].value == pytest.approx(0.55)
     right = [
         (one.row("subtype-released") & (one.labels < 8)).sum() / 320

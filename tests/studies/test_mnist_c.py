@@ -1,4 +1,4 @@
-"""What the files of the study of MNIST-C say."""
+"""The files of the study of MNIST-C."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from beaufort.evaluation import RunOptions
 from beaufort.metrics import published_table
-from beaufort.studies.mnist_c.mnist_models import MODELS, MnistSettings
-from beaufort.studies.mnist_c.mnist_runs import plan
+from beaufort.studies.mnist_c.mnist_runs import MODELS, MnistSettings, plan
 from beaufort.studies.predictions import read_predictions
 from tests.studies.rehearsal import Rehearsal
 
@@ -46,20 +45,20 @@ def test_tables_have_the_papers_columns_first(mnist_c: Rehearsal) -> None:
     assert all(float(row[5]) <= float(row[1]) <= float(row[6]) for row in rows)
 
 
-def test_tables_are_the_answers(mnist_c: Rehearsal) -> None:
-    """A cell is the share of right answers, by counting."""
+def test_tables_count_the_predictions(mnist_c: Rehearsal) -> None:
+    """A cell is the fraction of correct predictions."""
     both = [read_predictions(mnist_c.folder / "answers" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
-    share = np.mean([(one.predicted[one.conditions.index("stripe")] == one.labels).mean() for one in both])
+    fraction = np.mean([(one.predicted[one.conditions.index("stripe")] == one.labels).mean() for one in both])
     row = next(row for row in sheet(mnist_c.folder / "fig3.csv") if row[0] == "stripe")
-    assert float(row[1]) == pytest.approx(100 * share, abs=0.005)
+    assert float(row[1]) == pytest.approx(100 * fraction, abs=0.005)
     single = [read_predictions(mnist_c.folder / "tuned" / f"single-stripe-seed{seed}.npz") for seed in (0, 1)]
-    share = np.mean([one.row("stripe").mean() for one in single])
+    fraction = np.mean([one.row("stripe").mean() for one in single])
     row = next(row for row in sheet(mnist_c.folder / "fig4.csv") if row[0] == "stripe")
-    assert float(row[4]) == pytest.approx(100 * share, abs=0.005)
+    assert float(row[4]) == pytest.approx(100 * fraction, abs=0.005)
     transfer = sheet(mnist_c.folder / "transfer.csv")
     column = transfer[0].index("stripe")
     cell = next(row for row in transfer if row[0] == "stripe")[column]
-    assert float(cell) == pytest.approx(100 * share, abs=0.005)
+    assert float(cell) == pytest.approx(100 * fraction, abs=0.005)
 
 
 SUITE = """
@@ -75,8 +74,8 @@ metrics: [mean_accuracy]
 """
 
 
-def test_answers_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Path) -> None:
-    """The study shows a network the same pixels as `beaufort run` does."""
+def test_predictions_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Path) -> None:
+    """The study evaluates a network on the same pixels as `beaufort run`."""
     from beaufort.models import load_model
     from beaufort.results import evaluate
 

@@ -1,4 +1,4 @@
-"""What holds for every study: it goes on where it was, says what it cannot do, and needs little."""
+"""What holds for every study: it resumes, reports invalid options, and needs few packages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_study_is_tested() -> None:
 
 
 @of_each()
-def test_what_is_there_is_not_made_again(rehearsal: Rehearsal) -> None:
+def test_existing_results_are_reused(rehearsal: Rehearsal) -> None:
     """By the command, as it is typed."""
     options = ["--rehearse", "--seeds", str(rehearsal.seeds), "--device", "cpu", "--json"]
     places = [word for name, place in rehearsal.data.items() for word in ("--data", f"{name}={place}")]
@@ -86,8 +86,8 @@ def test_runs_are_noted(rehearsal: Rehearsal) -> None:
 
 
 @of_each()
-def test_a_rehearsal_and_the_real_thing_do_not_meet(rehearsal: Rehearsal) -> None:
-    with pytest.raises(OptionError, match="holds a rehearsal"):
+def test_a_rehearsal_and_a_full_run_have_different_folders(rehearsal: Rehearsal) -> None:
+    with pytest.raises(OptionError, match="a rehearsal"):
         rehearsal.again(rehearse=False)
 
 
@@ -109,7 +109,7 @@ def test_stopped_at_once(rehearsal: Rehearsal, tmp_path: Path) -> None:
     ],
     indirect=["rehearsal"],
 )
-def test_a_part_gives_the_answers_of_the_whole(
+def test_a_part_gives_the_predictions_of_the_whole(
     rehearsal: Rehearsal, part: str, file: str, tmp_path: Path
 ) -> None:
     made = rehearsal.again(tmp_path, only=part.split(","), seeds=1)
@@ -119,7 +119,7 @@ def test_a_part_gives_the_answers_of_the_whole(
 
 
 @pytest.mark.xdist_group("icons-50")
-def test_processes_make_the_same_answers(icons_50: Rehearsal, tmp_path: Path) -> None:
+def test_processes_make_the_same_predictions(icons_50: Rehearsal, tmp_path: Path) -> None:
     """Only what is missing is made, here by a process of its own."""
     folder, name = tmp_path / "copy", "resnet20@style-seed0"
     shutil.copytree(icons_50.folder, folder)
@@ -136,12 +136,12 @@ def test_processes_make_the_same_answers(icons_50: Rehearsal, tmp_path: Path) ->
     ("options", "told"),
     [
         ({"only": ["fig9"]}, r"only must name parts of {study} \(.*\), got 'fig9'"),
-        ({"data": {"nothing": "x"}}, "data must be given as .*=FOLDER, got 'nothing'"),
+        ({"data": {"nothing": "x"}}, "data must be given as .*=PATH, got 'nothing'"),
         ({"seeds": 0}, "seeds must be a positive integer, got 0"),
         ({"jobs": 0}, "jobs must be a positive integer, got 0"),
     ],
 )
-def test_slips_are_told(study: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_invalid_options_are_rejected(study: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:
     if study == "mined-digits":
         pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
     with pytest.raises(OptionError, match=told.format(study=study)):
@@ -149,10 +149,10 @@ def test_slips_are_told(study: str, options: dict[str, Any], told: str, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+def test_errors_name_the_cause(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'mnist-c'"):
         reproduce("mnistc", tmp_path)
-    for study, told in (("mnist-c", "no answers of Conv1"), ("icons-50", "has no answers yet")):
+    for study, told in (("mnist-c", "Conv1"), ("icons-50", "no predictions yet")):
         with pytest.raises(BeaufortError, match=told):
             reproduce(study, tmp_path / study, only=["page"], rehearse=True)
     assert CliRunner().invoke(app, ["reproduce", "mnist-c", "--data", "nowhere"]).exit_code == 2
@@ -179,7 +179,7 @@ sys.meta_path.insert(0, Missing())
 from beaufort.studies import reproduce
 icons, digits, output = sys.argv[1:]
 told, options = [], {"device": "cpu", "seeds": 1, "rehearse": True}
-options |= {"data": {"icons-50": icons}, "only": ["style", "resnet20"], "tell": told.append}
+options |= {"data": {"icons-50": icons}, "only": ["style", "resnet20"], "log": told.append}
 made = [vars(reproduce("icons-50", output + "/icons", **options))]
 absent -= {"cv2", "pyarrow"}
 options |= {"data": {"mnist": digits}, "only": ["pessimal"]}
@@ -196,7 +196,7 @@ def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     made, told = json.loads(done.stdout)
     assert made == [{"done": 1, "there": 0, "left": 0}, {"done": 2, "there": 0, "left": 0}]
-    assert "is not installed; --only page makes them" in told[1]
+    assert "is not installed; --only page writes them" in told[1]
     assert (tmp_path / "digits" / "fig3.csv").is_file()
     reproduce("icons-50", tmp_path / "icons", only=["page"], rehearse=True)
     assert (tmp_path / "icons" / "accuracy.csv").is_file()
@@ -250,7 +250,7 @@ def not_made(folder: Path, deadline: float | None) -> bool:
     return False
 
 
-def test_what_needs_a_task_that_was_not_made_is_left(tmp_path: Path) -> None:
+def test_tasks_after_an_unfinished_one_are_left(tmp_path: Path) -> None:
     stopped = StudyTask("stopped", "stopped", "tests.studies.test_studies:not_made")
     tasks = [stopped, file_task("needs it", ("stopped",)), file_task("does not", ())]
     assert run_tasks([tasks], tmp_path, jobs=2) == StudyOutcome(done=1, there=0, left=2)
@@ -263,7 +263,7 @@ def end_process(folder: Path, deadline: float | None) -> bool:
     return True
 
 
-def test_a_process_that_is_ended_is_told_with_its_task(tmp_path: Path) -> None:
+def test_the_task_of_a_killed_process_is_named(tmp_path: Path) -> None:
     tasks = [file_task("first"), StudyTask("large", "large", "tests.studies.test_studies:end_process")]
     with pytest.raises(LostProcessError, match=r"killed.*: large;"):
         run_tasks([[one] for one in tasks], tmp_path, jobs=2)
@@ -335,14 +335,14 @@ def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
         '{"rehearse": false, "runs": [{}]}',
     ],
 )
-def test_a_record_that_is_damaged_is_told(text: str, tmp_path: Path) -> None:
+def test_a_damaged_record_is_rejected(text: str, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(text)
     with pytest.raises(OptionError, match=r"study\.json is not the record"):
         reproduce("icons-50", tmp_path, only=["page"])
 
 
 def test_a_page_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="has no answers yet"):
+    with pytest.raises(OptionError, match="no predictions yet"):
         reproduce("icons-50", tmp_path / "new", only=["page"])
     assert not (tmp_path / "new").exists()
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from beaufort._core.errors import OptionError
-from beaufort.studies.icons_50.icon_networks import _TINY
+from beaufort.studies.engine import definition
 from beaufort.training import TrainingTensors, get_recipe, recipe_names, train
 from beaufort.training.architectures import build as build_network
 from beaufort.training.architectures import network_size
@@ -220,7 +220,13 @@ def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
     colors = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=torch.uint8)
     images[:, :, 8:24] = 230 * colors[labels][:, :, None, None]
     data = TrainingTensors("bars", tuple("abcde"), images, labels)
-    tiny = (*_TINY[name], "epochs=8", "batch=32", "rate=0.05", "intervention_options.shift=1")
+    tiny = (
+        *definition("icons-50")["rehearsal"][name],
+        "epochs=8",
+        "batch=32",
+        "rate=0.05",
+        "intervention_options.shift=1",
+    )
     made = train(get_recipe(name).changed(tiny), data, output=tmp_path, device="cpu")
     with torch.no_grad():
         right = made.model(images.float() / 255).argmax(1) == labels

@@ -80,7 +80,7 @@ def reproduce(
         jobs=jobs or 1,
         stop_after_s=stop_after,
         rehearse=rehearse,
-        tell=lambda line: typer.echo(printable(line), err=True),
+        log=lambda line: typer.echo(printable(line), err=True),
     )
     if as_json:
         typer.echo(json.dumps({**vars(outcome), "finished": outcome.finished}))

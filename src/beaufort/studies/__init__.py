@@ -1,6 +1,7 @@
 """Studies: tables of papers reproduced from data, and leave-one-group-out training.
 
-`engine` runs any study, `tasks` the pieces of work, and each subpackage holds what is specific to one study.
+`engine` runs every study. A study declares its networks, arms, published values and page texts in a YAML file
+in `data`; its subpackage holds the tasks, tables and claims that only this study has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run a study: check what is asked for, do the tasks that are missing, keep a record, and write its files."""
+"""Run a study: validate the options, run the missing tasks, record the run, and write tables and pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.files import write_bytes
 from beaufort._core.text import counted
 from beaufort._core.validation import validate_choice, validate_count
-from beaufort.studies.study_tasks import StudyOutcome, StudyTask, run_tasks
+from beaufort.studies.study_tasks import Log, StudyOutcome, StudyTask, run_tasks
 
 STUDIES = {
     "imagenet-c-enhancements": "beaufort.studies.enhancements:STUDY",
@@ -22,18 +24,27 @@ STUDIES = {
     "mined-digits": "beaufort.studies.mined_digits:STUDY",
     "mnist-c": "beaufort.studies.mnist_c:STUDY",
 }
-"""Where each study is defined."""
+"""`module:name` of each study."""
 
 PAGE = "page"
-"""The part without tasks: tables, figures and pages from what is there."""
+"""The part without tasks: tables, figures and pages of the predictions that exist."""
 
 RECORD = "study.json"
-"""What a study's folder is of, and the runs that filled it."""
+"""The runs that filled a study's directory."""
+
+
+@cache
+def definition(study: str) -> dict[str, Any]:
+    """Return the declarations of a study from its YAML file: networks, arms, published values, texts."""
+    import yaml
+
+    text = (files("beaufort.studies") / "data" / f"{study}.yaml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text))
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """How much a study does; each study adds its data."""
+    """Extent of a study; subclasses add the datasets."""
 
     device: str = "auto"
     seeds: int = 3
@@ -45,13 +56,13 @@ Settings = TypeVar("Settings", bound=StudySettings)
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions(StudySettings):
-    """What is asked for; `reproduce` describes each option."""
+    """Options of `reproduce`, which describes them."""
 
     only: tuple[str, ...] = ()
     data: Mapping[str, str] = field(default_factory=dict)
     jobs: int = 1
     stop_after_s: float | None = None
-    tell: Callable[[str], None] | None = None
+    log: Log | None = None
 
     def __post_init__(self) -> None:
         validate_count("seeds", self.seeds)
@@ -59,35 +70,35 @@ class StudyOptions(StudySettings):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts with tasks that are asked for by name."""
+        """The selected parts that have tasks."""
         return tuple(part for part in self.only if part != PAGE)
 
     def settings(self, kind: type[Settings], **data: Any) -> Settings:
-        """Return the settings of a study, with where its data are."""
         return kind(device=self.device, seeds=self.seeds, rehearse=self.rehearse, **data)
 
-    def say(self, line: str) -> None:
-        if self.tell is not None:
-            self.tell(line)
+    def mnist(self) -> dict[str, str]:
+        """Return the training and test sets in the directory of `--data mnist=`, if it is given."""
+        place = self.data.get("mnist")
+        return {} if place is None else {name: f"mnist:{place}#{name}" for name in ("train", "test")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A paper's tables, as tasks and files."""
+    """The experiments of a paper, as tasks, and the files that summarize them."""
 
     name: str
     parts: tuple[str, ...]
-    """What can be asked for alone."""
+    """Values of `only`."""
     data: tuple[str, ...]
-    """Datasets whose place can be given."""
+    """Names of datasets whose location can be given."""
     plan: Callable[[StudyOptions], Sequence[Sequence[StudyTask]]]
-    """The tasks, in phases."""
+    """Return the tasks, in phases."""
     files: Callable[[Path, StudyOptions], Iterable[tuple[str, bytes]]]
-    """Names and contents of all tables, figures and pages that the predictions in a folder suffice for."""
+    """Yield the names and contents of all tables, figures and pages that the existing predictions allow."""
     folder: str = ""
-    """Below `results`, if no output is named; its name if empty."""
+    """Default output below `results`; the study's name if empty."""
     seeds: int = 3
-    """Training runs of each recipe, if no number is named."""
+    """Default number of training runs of each recipe."""
 
 
 def reproduce(
@@ -101,121 +112,112 @@ def reproduce(
     jobs: int = 1,
     stop_after_s: float | None = None,
     rehearse: bool = False,
-    tell: Callable[[str], None] | None = None,
+    log: Log | None = None,
 ) -> StudyOutcome:
-    """Make a paper's tables again; what the folder has is not made again.
+    """Reproduce the tables of a paper; results that exist in the output directory are reused.
 
     Args:
-        study: one of `STUDIES`.
-        output: a folder; the study's own below `results` if not given.
-        only: parts of the study; all if none is named.
-        data: where datasets are, by name; of those that are not named, the catalog fetches what it has, and
-            questions about photos are left out.
+        study: a name in `STUDIES`.
+        output: output directory; by default the study's own below `results`.
+        only: parts of the study; all by default.
+        data: locations of datasets by name. The catalog downloads what it has of the others; questions about
+            photos are skipped without photos.
         device: `cpu`, `cuda`, `cuda:1`, or `auto`.
-        seeds: how many training runs of each recipe; the study's own number if not given.
-        jobs: processes that share the tasks.
-        stop_after_s: seconds after which it stops; the same call resumes.
-        rehearse: a rehearsal with few images and tiny training runs, whose numbers mean nothing.
-        tell: called with a line for each task.
+        seeds: number of training runs of each recipe; by default the study's own number.
+        jobs: number of processes.
+        stop_after_s: seconds after which to save and stop; the same call resumes.
+        rehearse: use few images and tiny training runs, whose numbers mean nothing.
+        log: called with a line for each finished task.
     """
     module, _, name = STUDIES[validate_choice("study", study, STUDIES)].partition(":")
-    known: Study = getattr(import_module(module), name)
+    chosen: Study = getattr(import_module(module), name)
     options = StudyOptions(
         only=tuple(only),
         data=dict(data or {}),
         device=device,
-        seeds=known.seeds if seeds is None else seeds,
+        seeds=chosen.seeds if seeds is None else seeds,
         jobs=jobs,
         stop_after_s=stop_after_s,
         rehearse=rehearse,
-        tell=tell,
+        log=log,
     )
-    folder = Path(output) if output is not None else Path("results") / (known.folder or known.name)
-    return run_study(known, folder, options)
+    folder = Path(output) if output is not None else Path("results") / (chosen.folder or chosen.name)
+    return run_study(chosen, folder, options)
 
 
 def run_study(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome:
-    """Do what is missing of a study; when nothing is left, write its files."""
+    """Run the missing tasks of a study; when none is left, write its files."""
     start = time.monotonic()
-    _check_names(study, options)
-    _check_folder(folder, rehearse=options.rehearse)  # before what the tasks lack
+    for part in options.only:
+        if part not in study.parts:
+            raise OptionError(
+                f"only must name parts of {study.name} ({', '.join(study.parts)}), got {part!r}"
+            )
+    for name in options.data:
+        if name not in study.data:
+            known = " or ".join(f"{one}=PATH" for one in study.data)
+            raise OptionError(f"data must be given as {known}, got {name!r}")
+    if (folder / RECORD).is_file() and (kind := read_record(folder)["rehearse"]) != options.rehearse:
+        contents = "a rehearsal" if kind else "a full run"
+        raise OptionError(f"{folder} contains {contents}; choose another output for this run")
     phases = study.plan(options) if options.parts or not options.only else []
     if (phases or folder.is_dir()) and not (folder / RECORD).is_file():  # a page of nothing leaves no folder
         write_bytes(folder / RECORD, json.dumps({"rehearse": options.rehearse, "runs": []}).encode())
     deadline = None if options.stop_after_s is None else start + options.stop_after_s
 
-    def note(made: int) -> None:
-        if made:
-            facts = read_record(folder)
+    def note(done: int) -> None:
+        if done:
+            record = read_record(folder)
             seconds = round(time.monotonic() - start, 1)
-            facts["runs"].append({"command": _command(study, options), "seconds": seconds, "tasks": made})
-            write_bytes(folder / RECORD, (json.dumps(facts, indent=2) + "\n").encode())
+            record["runs"].append({"command": _command(study, options), "seconds": seconds, "tasks": done})
+            write_bytes(folder / RECORD, (json.dumps(record, indent=2) + "\n").encode())
 
-    outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, tell=options.tell, at_end=note)
+    log = options.log or (lambda _: None)
+    outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, log=log, on_end=note)
     if outcome.finished:
         try:
             for name, content in study.files(folder, options):
                 write_bytes(folder / name, content)
-                options.say(f"{name} written")
+                log(f"{name} written")
         except ModuleNotFoundError as error:
             if not phases or PAGE not in study.parts:
                 raise
-            # tasks need less than pages, which can be made elsewhere
-            options.say(
-                f"no tables here, because {error.name or error} is not installed; --only {PAGE} makes them"
-            )
+            # pages need more packages than tasks; they can be written on another machine
+            log(f"tables not written: {error.name or error} is not installed; --only {PAGE} writes them")
     return outcome
 
 
-def _check_names(study: Study, options: StudyOptions) -> None:
-    for part in options.only:
-        if part not in study.parts:
-            known = ", ".join(study.parts)
-            raise OptionError(f"only must name parts of {study.name} ({known}), got {part!r}")
-    for name in options.data:
-        if name not in study.data:
-            known = " or ".join(f"{one}=FOLDER" for one in study.data)
-            raise OptionError(f"data must be given as {known}, got {name!r}")
-
-
-def _check_folder(folder: Path, *, rehearse: bool) -> None:
-    """Keep a rehearsal and the real study in different folders."""
-    if (folder / RECORD).is_file() and (known := read_record(folder)["rehearse"]) != rehearse:
-        kind = "a rehearsal" if known else "a real run"
-        raise OptionError(f"{folder} holds {kind}; choose another output for this one")
-
-
 def _command(study: Study, options: StudyOptions) -> str:
-    told = f"beaufort reproduce {study.name} --device {options.device}"
-    told += f" --seeds {options.seeds} --jobs {options.jobs}" + " --rehearse" * options.rehearse
-    return told + (f" --only {','.join(options.only)}" if options.only else "")
+    command = f"beaufort reproduce {study.name} --device {options.device}"
+    command += f" --seeds {options.seeds} --jobs {options.jobs}" + " --rehearse" * options.rehearse
+    return command + (f" --only {','.join(options.only)}" if options.only else "")
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return what the record of a folder says."""
+    """Read the record of a study's directory."""
     path = folder / RECORD
     try:
-        facts = json.loads(path.read_bytes())
-        good = type(facts["rehearse"]) is bool and all(map(_is_run, facts["runs"]))
+        record = dict(json.loads(path.read_bytes()))
+        valid = type(record["rehearse"]) is bool and all(
+            type(run["command"]) is str and run["seconds"] >= 0 and run["tasks"] >= 0
+            for run in record["runs"]
+        )
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        good = False
-    if not good:
+        valid = False
+    if not valid:
         raise OptionError(
             f"{path} is not the record of a study's runs; write "
-            '{"rehearse": false, "runs": []} to it to continue with these predictions'
+            '{"rehearse": false, "runs": []} to it to continue with the predictions in this directory'
         )
-    return dict(facts)
-
-
-def _is_run(run: Any) -> bool:
-    return type(run["command"]) is str and all(type(run[key]) in (int, float) for key in ("seconds", "tasks"))
+    return record
 
 
 def run_facts(folder: Path) -> dict[str, str]:
-    """Return how long runs took that were not killed, and their commands, for a page."""
+    """Return the time and the commands of all recorded runs, for a page."""
     runs = read_record(folder)["runs"] if (folder / RECORD).is_file() else []
+    minutes = sum(run["seconds"] for run in runs) / 60
     return {
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes for "
-        f"{counted(sum(run['tasks'] for run in runs), 'task')}; runs that were killed are not counted",
+        "time": f"{minutes:.1f} minutes for {counted(sum(run['tasks'] for run in runs), 'task')}, "
+        "without runs that were killed",
         "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
     }

@@ -1,54 +1,73 @@
-"""Tables and claims of a paper: measured again, with intervals and spread, beside what is printed."""
+"""Numbers measured again beside a paper's, the tables of them, and claims with their verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.text import csv_text
-from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
+from beaufort.metrics.stats import clopper_pearson, mean_interval
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A cell: what we measured, and what the paper prints."""
+def decide(*, confirmed: bool, refuted: bool, runs: int = 2) -> str:
+    """Return the verdict on a claim: `confirmed`, `refuted` or `undecided`.
 
-    value: float
-    low: float
-    high: float
-    """The interval (95 %) over images of the mean over trainings."""
-    spread: float | None
-    """Standard deviation over trainings; None of one."""
-    lowest: float
-    highest: float
-    """From the lowest to the highest end of the trainings' own intervals."""
-    printed: float | None
+    A single training run decides nothing, because the spread between runs is unknown.
 
-    @property
-    def differs(self) -> bool:
-        """Whether the paper's number lies outside the intervals of all our trainings."""
-        return self.printed is not None and not self.lowest - 5e-5 <= self.printed <= self.highest + 5e-5
+    >>> decide(confirmed=True, refuted=False), decide(confirmed=True, refuted=False, runs=1)
+    ('confirmed', 'undecided')
+    """
+    if runs < 2 or not (confirmed or refuted):
+        return "undecided"
+    return "refuted" if refuted else "confirmed"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A conclusion of a paper, what was measured, and whether it holds; None where it is not decided."""
+    """A statement of a paper, the numbers that test it, and the verdict."""
 
     statement: str
     measured: str
-    holds: bool | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured fraction beside the printed one."""
+
+    value: float
+    low: float
+    high: float
+    """95 % interval over images of the mean over training runs."""
+    spread: float | None
+    """Standard deviation over training runs; None for a single run."""
+    lowest: float
+    highest: float
+    """Lowest and highest end of the runs' own intervals."""
+    printed: float | None
 
     @property
-    def verdict(self) -> str:
-        return {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
+    def differs(self) -> bool:
+        """Whether the printed number lies outside the intervals of all training runs."""
+        return self.printed is not None and not self.lowest - 5e-5 <= self.printed <= self.highest + 5e-5
+
+    @property
+    def interval(self) -> str:
+        return f"{100 * self.value:.2f} [{100 * self.low:.2f}, {100 * self.high:.2f}]"
+
+    def __str__(self) -> str:
+        """The value, its interval, and the printed value, starred if it differs."""
+        if self.printed is None:
+            return self.interval
+        return f"{self.interval} · {100 * self.printed:.2f}{'*' if self.differs else ''}"
 
 
 @dataclass(frozen=True)
 class ReproducedTable:
-    """A figure of the paper."""
+    """A table of a paper; cells without a measurement are missing."""
 
     name: str
     title: str
@@ -57,60 +76,31 @@ class ReproducedTable:
     rows: Mapping[str, Mapping[str, Measured]]
 
 
-def measured(rows: NDArray[np.float64], printed: float | None) -> Measured:
+def measured(rows: NDArray[np.float64], printed: float | None = None) -> Measured:
     """Return the mean over images and training runs of an array `(runs, images)` of fractions."""
     whole = mean_interval(rows.mean(axis=0))
-    each = [_interval_of_run(row) for row in rows]
+    each = [
+        clopper_pearson(int(row.sum()), len(row)) if set(np.unique(row)) <= {0.0, 1.0} else mean_interval(row)
+        for row in rows
+    ]
     spread = float(rows.mean(axis=1).std(ddof=1)) if len(rows) > 1 else None
     lowest, highest = min(one.low for one in each), max(one.high for one in each)
     return Measured(whole.value, whole.low, whole.high, spread, lowest, highest, printed)
 
 
-def _interval_of_run(row: NDArray[np.float64]) -> Estimate:
-    if set(np.unique(row)) <= {0.0, 1.0}:
-        return clopper_pearson(int(row.sum()), len(row))
-    return mean_interval(row)
-
-
 def table_csv(table: ReproducedTable) -> str:
-    """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
-    more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
+    """Return the paper's rows and columns in percent, then the interval and spread of each column."""
+    ends = [f"{column} {end}" for column in table.columns for end in ("low", "high", "sd over seeds")]
     lines = []
     for name, row in table.rows.items():
-        values = [percent_text(row[column].value) if column in row else "" for column in table.columns]
-        ends: list[str] = []
-        for column in table.columns:
-            entry = row.get(column)
-            ends += (
-                ["", "", ""] if entry is None else map(percent_text, (entry.low, entry.high, entry.spread))
-            )
-        lines.append([name, *values, *ends])
-    return csv_text([table.corner, *table.columns, *more], lines)
+        cells = [row.get(column) for column in table.columns]
+        line = [name, *(percent(cell and cell.value) for cell in cells)]
+        for cell in cells:
+            line += map(percent, (cell.low, cell.high, cell.spread) if cell else (None, None, None))
+        lines.append(line)
+    return csv_text([table.corner, *table.columns, *ends], lines)
 
 
-def percent_text(share: float | None) -> str:
-    """A share in percent with two digits; nothing for None."""
-    return "" if share is None else f"{100 * share:.2f}"
-
-
-def cell_text(entry: Measured | None) -> str:
-    """Our value, its interval and the paper's value, which has a star if it differs."""
-    if entry is None:
-        return ""
-    printed = "" if entry.printed is None else f" · {100 * entry.printed:.2f}{'*' if entry.differs else ''}"
-    return f"{100 * entry.value:.2f} [{100 * entry.low:.2f}, {100 * entry.high:.2f}]{printed}"
-
-
-def table_markdown(table: ReproducedTable, title: str) -> list[str]:
-    """The lines of a section with the table, cells as `cell_text` has them."""
-    lines = ["", f"## {title}", "", f"| {table.corner} | {' | '.join(table.columns)} |"]
-    lines.append("|---" * (len(table.columns) + 1) + "|")
-    for row, cells in table.rows.items():
-        lines.append(f"| {row} | {' | '.join(cell_text(cells.get(column)) for column in table.columns)} |")
-    return lines
-
-
-def claims_markdown(claims: Sequence[Claim]) -> list[str]:
-    """The lines of a section with a row for each claim."""
-    lines = ["", "## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
-    return [*lines, *(f"| {one.statement} | {one.measured} | {one.verdict} |" for one in claims)]
+def percent(fraction: float | None) -> str:
+    """Return a fraction in percent with two digits; empty for None."""
+    return "" if fraction is None else f"{100 * fraction:.2f}"

@@ -1,4 +1,4 @@
-"""The predictions of a study's networks: how they are made, and the files that keep them."""
+"""Predictions of a study's networks: computing them, and the files that store them."""
 
 from __future__ import annotations
 
@@ -23,56 +23,55 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _DAMAGE = (
-    *(OSError, EOFError, zipfile.BadZipFile, zlib.error),
-    *(AttributeError, KeyError, TypeError, ValueError),
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
 )
-"""What reading a file raises that is cut, damaged or of another kind."""
-
-_BATCH, _GPU_BATCH = 250, 2500
-"""Images that are evaluated at once, on the CPU and on a GPU."""
+"""Errors from reading a truncated or damaged file."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyPredictions:
-    """The predictions of one network."""
+    """Predictions of one network."""
 
     conditions: tuple[str, ...]
     predicted: NDArray[np.uint8]
-    """`(conditions, images)`."""
+    """Classes, `(conditions, images)`."""
     labels: NDArray[np.uint8]
     facts: dict[str, Any]
-    """Recipe, seed, device and seconds."""
+    """Recipe, seed, device, seconds and the like."""
 
     @property
     def correct(self) -> NDArray[np.bool_]:
-        """`(conditions, images)`."""
-        found: NDArray[np.bool_] = self.predicted == self.labels
-        return found
-
-    @property
-    def bits(self) -> bool:
-        """Whether only correct (1) and wrong (0) are known, not classes."""
-        return bool((self.labels == 1).all() and (self.predicted <= 1).all())
+        """Whether predictions are correct, `(conditions, images)`."""
+        correct: NDArray[np.bool_] = self.predicted == self.labels
+        return correct
 
     def row(self, condition: str) -> NDArray[np.bool_]:
-        """Return which images are classified correctly under a condition."""
-        found: NDArray[np.bool_] = self.correct[self.conditions.index(condition)]
-        return found
+        """Return whether each image is classified correctly under a condition."""
+        correct: NDArray[np.bool_] = self.correct[self.conditions.index(condition)]
+        return correct
 
 
 def correct_only(
     conditions: Iterable[str], correct: NDArray[np.uint8], facts: dict[str, Any]
 ) -> StudyPredictions:
-    """Return predictions of which only correct (1) and wrong (0) are kept, `(conditions, images)`."""
+    """Return predictions of which only correct (1) or wrong (0) is known, `(conditions, images)`."""
     return StudyPredictions(tuple(conditions), correct, np.ones(correct.shape[1], np.uint8), facts)
 
 
 def write_predictions(path: Path, predictions: StudyPredictions) -> None:
-    """Write predictions to a file, whole or not at all."""
+    """Write predictions to a file atomically."""
     buffer = io.BytesIO()
     about = json.dumps({"conditions": list(predictions.conditions), **predictions.facts})
     arrays = {"predicted": predictions.predicted, "labels": predictions.labels}
-    if predictions.bits:  # an image's conditions side by side: they are alike, which compresses best
+    if (predictions.labels == 1).all() and (predictions.predicted <= 1).all():
+        # only correct or wrong; the conditions of an image are alike, so this order compresses best
         arrays = {"bits": np.packbits(predictions.predicted.T, axis=1)}
     np.savez_compressed(buffer, **arrays, about=np.frombuffer(about.encode(), np.uint8))  # type: ignore[arg-type]
     write_bytes(path, buffer.getvalue())
@@ -80,20 +79,20 @@ def write_predictions(path: Path, predictions: StudyPredictions) -> None:
 
 @contextmanager
 def open_arrays(path: Path, what: str) -> Iterator[Any]:
-    """Open the arrays of a file that a study made, by name."""
+    """Open an `.npz` file that a study wrote."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             yield file
     except _DAMAGE as error:
         cause = str(error) or type(error).__name__
         raise ImageFileError(
-            f"{path} cannot be read as {what} ({cause}); delete it to make it anew"
+            f"cannot read {what} from {path}: {cause}; delete the file to create it again"
         ) from None
 
 
 def read_predictions(path: Path) -> StudyPredictions:
-    """Read predictions from their file."""
-    with open_arrays(path, "answers") as file:
+    """Read predictions from a file."""
+    with open_arrays(path, "predictions") as file:
         about = json.loads(bytes(file["about"]))
         conditions = tuple(about.pop("conditions"))
         if "bits" not in file:
@@ -103,26 +102,26 @@ def read_predictions(path: Path) -> StudyPredictions:
 
 
 def predictions_by_seed(folder: Path) -> dict[str, list[StudyPredictions]]:
-    """Read the files `NAME-seedN.npz` of a folder by name, in the order of names and of seeds."""
+    """Read the files `NAME-seedN.npz` of a directory: predictions by name, sorted by seed."""
     found: dict[str, dict[int, StudyPredictions]] = {}
     for path in sorted(folder.glob("*-seed*.npz")):
         name, _, seed = path.stem.rpartition("-seed")
         if seed.isdecimal():
             found.setdefault(name, {})[int(seed)] = read_predictions(path)
-    return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
+    return {name: [by_seed[seed] for seed in sorted(by_seed)] for name, by_seed in found.items()}
 
 
 def machine_facts(predictions: Iterable[StudyPredictions]) -> dict[str, str]:
-    """Return what the networks were trained on and with, for a page."""
-    every = list(predictions)
+    """Return the hardware and the torch versions of training runs, for a page."""
+    facts = [one.facts for one in predictions]
     return {
-        "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
-        "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
+        key: ", ".join(sorted({one[name] for one in facts}))
+        for key, name in (("hardware", "device"), ("torch", "torch"))
     }
 
 
 class TestImages(NamedTuple):
-    """A whole test set."""
+    """A test set."""
 
     images: Tensor
     """uint8 `(n, c, h, w)`, on the device."""
@@ -139,30 +138,30 @@ class CorruptedImages(NamedTuple):
 
 
 def read_test_images(data: str, *, device: str, limit: int | None = None) -> TestImages:
-    """Read the images that `load_dataset` opens, or the first of them, which must have one size."""
+    """Read a dataset whose images have one size, or its first images."""
     import torch
 
     from beaufort.models.torch import choose_device
 
     where = choose_device(device)
     dataset = load_dataset(data, limit=limit)
-    pixels = np.stack([dataset[place].image for place in range(len(dataset))])
+    pixels = np.stack([dataset[index].image for index in range(len(dataset))])
     images = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(where)
     return TestImages(images, torch.from_numpy(np.array(dataset.labels)).to(where), list(dataset.ids))
 
 
 def logits(model: nn.Module, images: Tensor, *, batch: int | None = None, half: bool = False) -> Tensor:
-    """Return the logits of a network for images on its device; the same every time.
+    """Return the logits of a network for images on its device, deterministically.
 
     Args:
-        model: the network, in float32.
+        model: network in float32.
         images: uint8 `(n, c, h, w)`.
-        batch: images that are evaluated at once.
-        half: whether a GPU may multiply and store in float16, which is several times as fast.
+        batch: batch size.
+        half: whether a GPU may compute in float16, which is several times as fast.
     """
     import torch
 
-    size = batch or (_GPU_BATCH if images.device.type == "cuda" else _BATCH)
+    size = batch or (2500 if images.device.type == "cuda" else 250)
     exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     short = torch.autocast("cuda", torch.float16, enabled=half and images.device.type == "cuda")
     with torch.no_grad(), exact, short:

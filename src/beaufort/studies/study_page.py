@@ -1,68 +1,126 @@
-"""What the pages of all studies have in common: the head as Markdown, and one self-contained HTML file."""
+"""Pages of studies: one list of sections becomes a Markdown page and a self-contained HTML page."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from beaufort._core.pages import render
+from beaufort._core.pages import render, render_fragment
 from beaufort.report.provenance import Fact
-from beaufort.studies.failed_runs import CheckedRuns, failed_markdown
+from beaufort.studies.failed_runs import CheckedRuns
+from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable
 from beaufort.training.ending import ENDING_RULE
 
-_MEDIA_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
+
+class PageLink(NamedTuple):
+    """A cell that links to a section."""
+
+    text: str
+    anchor: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
-@dataclass(frozen=True)
+Cell = str | Measured | PageLink
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSection:
+    """A section of a page: a text, figures, a table, a remark and notes, each optional."""
+
+    id: str
+    title: str
+    menu: str = ""
+    """Title in the navigation, if it differs."""
+    text: str = ""
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """Alternative texts by file name."""
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[Cell]] = ()
+    most: int | None = None
+    """Number of rows on the Markdown page."""
+    remark: str = ""
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class StudyPage:
-    """The title, the facts and the rule that stand on every page of a study."""
+    """The contents of a study's pages."""
 
-    template: str
     title: str
     facts: Mapping[str, str]
     """Hardware, seeds, time and the like."""
     rule: str
     """How to read the numbers."""
+    sections: Sequence[PageSection]
     runs: CheckedRuns
-    """Training runs, of which those that failed are listed first."""
-    rehearsal: str = ""
-    """A warning; empty unless it is a rehearsal."""
-    counted: str = ""
-    """What intervals in the paper's tables are over; empty if there are no such tables."""
+    """Training runs, of which failed ones are listed first."""
+    rehearse: bool
+    unit: str = ""
+    """What intervals in tables of the paper are over; empty if there are no such tables."""
 
-    def markdown_head(self) -> list[str]:
-        """Return the lines from the title to the failed training runs."""
-        lines = [f"# {self.title}", ""]
-        lines += [f"**{self.rehearsal}**", ""] if self.rehearsal else []
-        lines += [*(f"- {key}: {value}" for key, value in self.facts.items()), ""]
-        if self.counted:
-            lines.append(f"Each cell: our value [95 % interval over {self.counted}] · the paper's.")
-        return [*lines, self.rule, *failed_markdown(self.runs)]
-
-    def html(self, navigation: Mapping[str, str], **values: Any) -> str:
-        """Return the text of the page, with titles of its sections by id and what its template needs."""
-        return render(
-            f"studies/{self.template}.html",
+    def files(self, images: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+        """Yield both pages, given the contents of all figures by file name."""
+        yield "README.md", self.markdown().encode()
+        values = {**self._values(), "facts": [Fact(name, (value,)) for name, value in self.facts.items()]}
+        html = render(
+            "studies/study.html",
             styles=["studies/study.css"],
             eyebrow="reproduction",
-            title=self.title,
-            facts=[Fact(key, (value,)) for key, value in self.facts.items()],
-            rule=self.rule,
-            rehearsal=self.rehearsal,
-            counted=self.counted,
-            trainings=self.runs,
-            ending_rule=ENDING_RULE,
-            navigation={**({"failed": "Without learning"} if self.runs.failed else {}), **navigation},
+            navigation={one.id: one.menu or one.title for one in values["sections"]},
+            urls={name: data_url(name, content) for name, content in images.items()},
             **values,
         )
+        yield "index.html", html.encode()
+
+    def markdown(self) -> str:
+        return render_fragment("studies/study.md", **self._values()) + "\n"
+
+    def _values(self) -> dict[str, Any]:
+        failed = PageSection(
+            id="failed",
+            title="Training runs without sign of learning",
+            menu="Failed runs",
+            text=f"{ENDING_RULE} These runs count like all others.",
+            head=("training run", "seed", "", "part of"),
+            rows=[tuple(map(str, run)) for run in self.runs.failed],
+        )
+        sections = [failed, *self.sections] if self.runs.failed else self.sections
+        return {**vars(self), "sections": sections}
+
+
+def table_section(
+    table: ReproducedTable, *, title: str = "", menu: str = "", remark: str = ""
+) -> PageSection:
+    """Return a section with a table of the paper."""
+    return PageSection(
+        id=table.name,
+        title=title or table.title,
+        menu=menu or table.name.capitalize(),
+        head=(table.corner, *table.columns),
+        rows=[(name, *(row.get(one, "") for one in table.columns)) for name, row in table.rows.items()],
+        remark=remark,
+    )
+
+
+def claims_section(claims: Sequence[Claim]) -> PageSection:
+    """Return a section with a row for each claim."""
+    return PageSection(
+        id="conclusions",
+        title="Conclusions",
+        head=("statement", "measured", "verdict"),
+        rows=[(one.statement, one.measured, one.verdict) for one in claims],
+    )
 
 
 def data_url(name: str, content: bytes) -> str:
-    """Return an image as an address that is part of the page.
+    """Return the content of an image file as a URL.
 
     >>> data_url("dot.png", b"dot")
     'data:image/png;base64,ZG90'
     """
-    return f"data:{_MEDIA_TYPES[name.rpartition('.')[2]]};base64,{base64.b64encode(content).decode()}"
+    kind = {"png": "image/png", "svg": "image/svg+xml"}[name.rpartition(".")[2]]
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,4 +1,4 @@
-"""Work in tasks that are done or not: each makes one file, and what is there is not made again."""
+"""Tasks of a study: each writes one file, and a task whose file exists does not run again."""
 
 from __future__ import annotations
 
@@ -16,49 +16,41 @@ from typing import Any
 
 from beaufort._core.errors import BeaufortError
 
+Log = Callable[[str], None]
+
 
 class LostProcessError(BeaufortError, RuntimeError):
-    """A process that was ended while it had tasks to do."""
+    """A worker process was killed while it ran a task."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyTask:
-    """One piece of work, which can be sent to another process."""
+    """One picklable piece of work."""
 
     name: str
     file: str
-    """What is there when it is done, below the output folder."""
+    """The file that exists when the task is done, relative to the output directory."""
     call: str
-    """`module:function`, called with the output folder, the deadline and `options`; it returns False if it
-    stopped at the deadline, and True or a warning about the result if it is done."""
+    """`module:function`, called with the output directory, the deadline and `options`. It returns False if it
+    stopped at the deadline, otherwise True or a warning about the result."""
     options: Mapping[str, Any] = field(default_factory=dict)
     serves: tuple[str, ...] = ()
-    """The files that its own is for, if it is for nothing else: when they are there, it is not needed."""
+    """The files that need this one; once all of them exist, the task is skipped."""
     after: tuple[str, ...] | None = None
-    """Files of tasks listed before it that it needs; None if it needs all phases before its own."""
+    """The files that it needs; by default those of all tasks of earlier phases."""
 
     def is_done(self, folder: Path) -> bool:
-        """Whether its file is there, or is not needed any more."""
         served = bool(self.serves) and all((folder / file).exists() for file in self.serves)
         return served or (folder / self.file).exists()
-
-    def run(self, folder: Path, deadline: float | None) -> bool | str:
-        """Do it; whether it is done now, or a warning about its result."""
-        module, _, name = self.call.partition(":")
-        done: bool | str = getattr(import_module(module), name)(folder, deadline, **self.options)
-        return done
 
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """How far it came."""
+    """Numbers of tasks: done by this call, done before, and left."""
 
     done: int
-    """Tasks made by this call."""
     there: int
-    """Tasks that were there before."""
     left: int
-    """Tasks still to be made."""
 
     @property
     def finished(self) -> bool:
@@ -71,89 +63,84 @@ def run_tasks(
     *,
     jobs: int = 1,
     deadline: float | None = None,
-    tell: Callable[[str], None] | None = None,
-    at_end: Callable[[int], None] | None = None,
+    log: Log | None = None,
+    on_end: Callable[[int], None] | None = None,
 ) -> StudyOutcome:
-    """Do the tasks that are missing, in the order of the list, but each only when what it needs is there.
+    """Run the tasks that are not done, in order; each waits for the files that it needs.
 
     Args:
-        phases: what to do; a task that does not say what it needs comes after all phases before its own.
-        folder: where the files of the tasks are.
-        jobs: processes that share the tasks.
-        deadline: a time of `time.monotonic()` after which no task is begun, and at which training runs stop.
-        tell: called with a line for each task.
-        at_end: called with the number of tasks that were done, also if one of them fails.
+        phases: the tasks; one without `after` waits for all phases before its own.
+        folder: output directory.
+        jobs: number of processes.
+        deadline: time of `time.monotonic()` after which no task starts and training runs stop.
+        log: called with a line for each finished task.
+        on_end: called with the number of tasks that were done, also if one of them fails.
     """
 
     def count_done() -> int:
         return sum(task.is_done(folder) for phase in phases for task in phase)
 
     before = count_done()
-    missing = _missing(phases, folder)
-    say = tell or (lambda _: None)
+    pending = _pending(phases, folder)
     try:
         if jobs == 1:
-            for task in missing:
+            for task in pending:
                 if deadline is not None and time.monotonic() >= deadline:
                     break
-                _report(task, _timed(task, folder, deadline), say)
-        elif missing:
-            _run_in_processes(missing, folder, deadline, say, jobs)
+                _report(task, _run(task, folder, deadline), log)
+        elif pending:
+            _run_in_processes(pending, folder, deadline, log, jobs)
     finally:
-        there = count_done()
-        if at_end is not None:
-            at_end(there - before)
-    return StudyOutcome(there - before, before, sum(map(len, phases)) - there)
+        after = count_done()
+        if on_end is not None:
+            on_end(after - before)
+    return StudyOutcome(after - before, before, sum(map(len, phases)) - after)
 
 
-def _missing(phases: Sequence[Sequence[StudyTask]], folder: Path) -> dict[StudyTask, set[str]]:
-    """Return the tasks to do, each with the files of other such tasks that have to be there first."""
+def _pending(phases: Sequence[Sequence[StudyTask]], folder: Path) -> dict[StudyTask, set[str]]:
+    """Return the tasks to run, each with the files of other such tasks that it waits for."""
     left = [[task for task in phase if not task.is_done(folder)] for phase in phases]
     every = {task.file for phase in left for task in phase}
-    found: dict[StudyTask, set[str]] = {}
+    pending: dict[StudyTask, set[str]] = {}
     for phase in left:
-        before = {task.file for task in found}
-        found |= {task: before if task.after is None else every & {*task.after} for task in phase}
-    return found
+        earlier = {task.file for task in pending}
+        pending |= {task: earlier if task.after is None else every & {*task.after} for task in phase}
+    return pending
 
 
 def _run_in_processes(
-    missing: dict[StudyTask, set[str]],
-    folder: Path,
-    deadline: float | None,
-    say: Callable[[str], None],
-    jobs: int,
+    pending: dict[StudyTask, set[str]], folder: Path, deadline: float | None, log: Log | None, jobs: int
 ) -> None:
-    """Share tasks among processes, which stay, so that what they keep, as corrupted images, is made once."""
-    waiting, there = dict(missing), set[str]()
+    """Share tasks among processes, which persist, so that cached images are corrupted once per process."""
+    waiting, done = dict(pending), set[str]()
     running: dict[Future[tuple[bool | str, float]], StudyTask] = {}
-    spawn = multiprocessing.get_context("spawn")  # CUDA survives no fork
+    spawn = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent) as pool:
         try:
             while True:
                 if deadline is not None and time.monotonic() >= deadline:
                     waiting.clear()
-                ready = [task for task, needs in waiting.items() if needs <= there][: jobs - len(running)]
+                ready = [task for task, needs in waiting.items() if needs <= done][: jobs - len(running)]
                 for task in ready:
                     del waiting[task]
-                    running[pool.submit(_timed, task, folder, deadline)] = task
-                if not running:  # nothing is left, or only what needs a task that was not done
+                    running[pool.submit(_run, task, folder, deadline)] = task
+                if not running:  # nothing is left, or only what needs an unfinished task
                     return
                 for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
                     result = future.result()
                     task = running.pop(future)
-                    if _report(task, result, say):
-                        there.add(task.file)
+                    if _report(task, result, log):
+                        done.add(task.file)
         except BrokenProcessPool:
-            begun = ", ".join(task.name for task in running.values())
+            names = ", ".join(task.name for task in running.values())
             raise LostProcessError(
-                "a process was killed, as happens when memory runs out, while it did one of these tasks: "
-                f"{begun}; the same command continues, and fewer jobs need less memory"
+                f"a worker process was killed, perhaps because memory ran out, during one of: {names}; "
+                "run the same command again to resume, with fewer jobs if memory is short"
             ) from None
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, even if it was killed."""
+    """End this process with the one that started it, even if that was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -164,14 +151,16 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _timed(task: StudyTask, folder: Path, deadline: float | None) -> tuple[bool | str, float]:
+def _run(task: StudyTask, folder: Path, deadline: float | None) -> tuple[bool | str, float]:
     start = time.monotonic()
-    return task.run(folder, deadline), time.monotonic() - start
+    module, _, name = task.call.partition(":")
+    result: bool | str = getattr(import_module(module), name)(folder, deadline, **task.options)
+    return result, time.monotonic() - start
 
 
-def _report(task: StudyTask, result: tuple[bool | str, float], say: Callable[[str], None]) -> bool:
-    """Report a task that is done; whether it is."""
+def _report(task: StudyTask, result: tuple[bool | str, float], log: Log | None) -> bool:
+    """Log a finished task; return whether it is finished."""
     made, seconds = result
-    if made:
-        say(f"{task.name}: {seconds:.1f} s" + (f"; {made}" if isinstance(made, str) else ""))
+    if made and log:
+        log(f"{task.name}: {seconds:.1f} s" + (f"; {made}" if isinstance(made, str) else ""))
     return bool(made)

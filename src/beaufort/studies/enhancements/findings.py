@@ -1,53 +1,57 @@
-"""What came of each question: numbers of every arm, and one sentence that follows from an interval."""
+"""Tables and verdicts of the questions: the metrics of every arm beside its control, and what they decide."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 
+from beaufort._core.text import counted
 from beaufort.metrics.stats import Estimate, holm, mcnemar
-from beaufort.studies.enhancements.arm_predictions import CIFAR, StudyArms
-from beaufort.studies.enhancements.enhancement_settings import DESIGNS
-from beaufort.studies.enhancements.mce_statistics import (
+from beaufort.studies.engine import definition
+from beaufort.studies.enhancements.arm_metrics import (
+    CIFAR,
     ArmMetrics,
     Contributions,
+    StudyArms,
     combined,
     intervals,
 )
+from beaufort.studies.enhancements.enhancement_arms import BASE, CONTROL, STUDY_NAME, training_arms
+from beaufort.studies.paper_tables import decide
 
 OFF_THE_LINE = "off the line"
-"""A number: mCE less what a line gives for the clean error."""
-SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
-
+"""A metric: mCE minus the value of a line at the clean error."""
 
 _LEVEL = 0.05
+_MATTERS = 1.0
+"""Points of mCE; a question stays open while a gain of this size is possible."""
 
 
-@dataclass(frozen=True)
-class Flips:
-    """Images whose answer changes between right and wrong under a condition; of the first seed."""
+class Flips(NamedTuple):
+    """Images that an arm and its control classify differently under a condition, for the first seed."""
 
     condition: str
     gained: int
-    """Right behind the arm only."""
+    """Correct only for the arm."""
     lost: int
-    """Right for the control only."""
+    """Correct only for the control."""
     p: float
-    """Adjusted for all conditions of the arm."""
+    """McNemar's p-value, adjusted for all conditions of the arm."""
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse` or `undecided`."""
         if self.p >= _LEVEL:
             return "undecided"
         return "better" if self.gained > self.lost else "worse"
 
 
 def find_flips(control: ArmMetrics, arm: ArmMetrics) -> tuple[Flips, ...]:
-    """The flips of every condition that counts: the clean images and the corruptions that mCE is over."""
-    if control.right is None or arm.right is None:  # made from numbers other than answers
+    """Return the flips under clean images and the corruptions in mCE."""
+    if control.right is None or arm.right is None:
         return ()
     names = [
         name
@@ -65,139 +69,122 @@ def find_flips(control: ArmMetrics, arm: ArmMetrics) -> tuple[Flips, ...]:
 
 @dataclass(frozen=True)
 class ArmRow:
-    """One arm of a question beside its control; percentages, differences in points."""
+    """One arm of a question beside its control; percentages and points."""
 
     group: str
     """The network on photos, or `CIFAR-10`."""
     arm: str
     control: str
     numbers: Mapping[str, Estimate]
-    """Of the arm itself."""
     differences: Mapping[str, Estimate]
-    """Less the control's; empty for the control."""
+    """The arm minus its control; empty for the control."""
     lower: int
-    """Corruptions whose CE is lower than the control's."""
+    """Number of corruptions whose CE is lower than the control's."""
     seeds: int
-    """That both have, of which all numbers are but the distance from a line."""
+    """Number of seeds that both have."""
     flips: Sequence[Flips] = ()
-    """Of each condition; empty for the control."""
+    """One for each condition; empty for the control."""
     line_seeds: int = 0
-    """That it and all networks of a line have, of which the distance from the line is; 0 without one."""
+    """Number of seeds that the arm and all networks of a line have; 0 without a line."""
 
     def seeds_of(self, metric: str) -> int:
-        """How many seeds a number is of."""
         return self.line_seeds if metric == OFF_THE_LINE else self.seeds
 
-    @property
-    def better(self) -> int:
-        """Conditions under which it is surely better than the control, by McNemar's test with Holm's rule."""
-        return sum(one.verdict == "better" for one in self.flips)
+    def count(self, verdict: str) -> int:
+        """Return the number of conditions under which the arm is `better` or `worse` than its control."""
+        return sum(one.verdict == verdict for one in self.flips)
 
-    @property
-    def worse(self) -> int:
-        """Conditions under which it is surely worse."""
-        return sum(one.verdict == "worse" for one in self.flips)
+
+def arm_row(
+    group: str, arm: str, metrics: ArmMetrics, control: str = "", base: ArmMetrics | None = None
+) -> ArmRow:
+    """Return the metrics of an arm with intervals, and their differences from a control."""
+    seeds = metrics.seeds if base is None else min(metrics.seeds, base.seeds)
+    levels = {name: Contributions(rows.values[:seeds], rows.ends) for name, rows in metrics.rows.items()}
+    if base is None:
+        return ArmRow(group, arm, control, intervals(levels), {}, 0, seeds)
+    pairs = {f"Δ {name}": combined((1, rows), (-1, base.rows[name])) for name, rows in levels.items()}
+    found = intervals({**levels, **pairs})
+    numbers, changes = {name: found[name] for name in levels}, {name: found[f"Δ {name}"] for name in levels}
+    lower = sum(changes[f"{name} CE"].value < 0 for name in metrics.corruptions)
+    return ArmRow(group, arm, control, numbers, changes, lower, seeds, find_flips(base, metrics))
+
+
+def question_rows(arms: StudyArms, question: str) -> list[ArmRow]:
+    """Return the arms of a question beside their controls, as far as they have predictions."""
+    rows = []
+    for data, control, patterns in definition(STUDY_NAME)["questions"][question]["rows"]:
+        groups = arms.photos if data == "photos" else {CIFAR: arms.cifar}
+        every = sorted({name for by_arm in groups.values() for name in by_arm})
+        names = list(_expand(patterns, every, arms.settings.corruptions))
+        for group, by_arm in groups.items():
+            there = [name for name in names if name in by_arm]
+            if control in by_arm and (there or data == "photos"):
+                base = by_arm[control]
+                rows.append(arm_row(group, control, base))
+                rows += [arm_row(group, name, by_arm[name], control, base) for name in there]
+    return rows
+
+
+def _expand(patterns: Sequence[str], names: Sequence[str], corruptions: Sequence[str]) -> Iterator[str]:
+    for pattern in patterns:
+        if "CORRUPTION" in pattern:
+            yield from (pattern.replace("CORRUPTION", name) for name in corruptions)
+        else:
+            yield from (name for name in names if fnmatchcase(name, pattern))
 
 
 @dataclass(frozen=True)
 class StudyFinding:
-    """The answer to a question."""
+    """The result of a question."""
 
-    design: str
-    statement: str
-    """The claim that is tested."""
+    name: str
     verdict: str
-    """`confirmed`, `refuted` or `undecided`; `not run` where there are no answers."""
+    """`confirmed`, `refuted`, `undecided`, or `not run` without predictions."""
     measured: str
-    printed: str
-    """What the paper prints; empty where it prints nothing."""
-    caveat: str
     rows: Sequence[ArmRow]
+
+    def _text(self, key: str) -> str:
+        text: str = definition(STUDY_NAME)["questions"][self.name].get(key, "")
+        return text
 
     @property
     def question(self) -> str:
-        return DESIGNS[self.design]
+        return self._text("question")
+
+    @property
+    def claim(self) -> str:
+        return self._text("claim")
+
+    @property
+    def printed(self) -> str:
+        """What the paper prints."""
+        return self._text("paper")
+
+    @property
+    def caveat(self) -> str:
+        small = (
+            [definition(STUDY_NAME)["small_images"]] if any(row.group == CIFAR for row in self.rows) else []
+        )
+        return "; ".join(filter(None, [self._text("caveat"), *small]))
 
     @property
     def sentence(self) -> str:
-        """The verdict with the interval that says so, the paper's effect, and what limits it."""
-        paper = (f"the paper: {self.printed}",) if self.printed else ()
-        caveat = (self.caveat,) if self.caveat else ()
-        return "; ".join((f"{self.statement}: {self.verdict}", self.measured, *paper, *caveat)) + "."
+        """The claim, the verdict, the intervals behind it, the paper's effect, and the caveats."""
+        paper = self.printed and f"the paper: {self.printed}"
+        parts = (f"{self.claim}: {self.verdict}", self.measured, paper, self.caveat)
+        return "; ".join(filter(None, parts)) + "."
 
 
-def _row(
-    group: str, arm: str, shares: ArmMetrics, control: str = "", base: ArmMetrics | None = None
-) -> ArmRow:
-    seeds = shares.seeds if base is None else min(shares.seeds, base.seeds)
-    levels = {name: Contributions(rows.values[:seeds], rows.ends) for name, rows in shares.rows.items()}
-    if base is None:
-        return ArmRow(group, arm, control, intervals(levels), {}, 0, seeds)
-    pairs = {name: combined((1, rows), (-1, base.rows[name])) for name, rows in levels.items()}
-    found = intervals({**levels, **{f"Δ {name}": rows for name, rows in pairs.items()}})
-    numbers, changes = {name: found[name] for name in levels}, {name: found[f"Δ {name}"] for name in levels}
-    lower = sum(changes[f"{name} CE"].value < 0 for name in shares.corruptions)
-    return ArmRow(group, arm, control, numbers, changes, lower, seeds, find_flips(base, shares))
+Decision = tuple[str, str]
+"""A verdict, and the numbers behind it."""
 
-
-def photo_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
-    """Arms on photos beside their control, network by network."""
-    rows = []
-    for network, found in arms.photos.items():
-        if control not in found:
-            continue
-        rows.append(_row(network, control, found[control]))
-        rows += [_row(network, n, found[n], control, found[control]) for n in names if n in found]
-    return rows
-
-
-def cifar_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
-    """Arms on CIFAR-10 beside their control."""
-    there = [name for name in names if name in arms.cifar]
-    if control not in arms.cifar or not there:
-        return []
-    base = arms.cifar[control]
-    changed = [_row(CIFAR, name, arms.cifar[name], control, base) for name in there]
-    return [_row(CIFAR, control, base), *changed]
-
-
-def verdict_of(interval: Estimate, *, above: bool) -> str:
-    """Whether a number is surely on the side that a claim says."""
-    if interval.low > 0:
-        return "confirmed" if above else "refuted"
-    if interval.high < 0:
-        return "refuted" if above else "confirmed"
-    return "undecided"
-
-
-def decided(verdict: str, seeds: int) -> str:
-    """A verdict about trainings; of one each it is open, because how far another comes out is not known."""
-    return verdict if seeds > 1 else "undecided"
-
-
-def trainings_text(*seeds: int) -> str:
-    """How many trainings of each arm numbers are of.
-
-    >>> trainings_text(5, 5)
-    'of 5 trainings each'
-    """
-    least, most = min(seeds), max(seeds)
-    if most == 1:
-        return "of one training each, which decides nothing"
-    if least == most:
-        return f"of {most} trainings each"
-    return f"of {least} to {most} trainings each" + ", where one decides nothing" * (least == 1)
-
-
-def both(*verdicts: str) -> str:
-    """Confirmed if all are, refuted if one is."""
-    if set(verdicts) == {"confirmed"}:
-        return "confirmed"
-    return "refuted" if "refuted" in verdicts else "undecided"
+Rule = Callable[[StudyArms, list[ArmRow]], Decision | None]
+"""Decides a question from its rows; None without the predictions that it needs."""
 
 
 def signed(interval: Estimate) -> str:
-    """A difference with its interval; with more digits where one does not tell an end from zero.
+    """Return a difference with its interval, with as many digits as it takes to tell its ends from zero.
 
     >>> signed(Estimate(-2.25, -3.5, -0.04, 1000))
     '−2.25 [−3.50, −0.04]'
@@ -208,27 +195,192 @@ def signed(interval: Estimate) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
-    """The arm that lowers CE most under the extra corruptions, whose numbers alone may choose one.
+def runs_text(*seeds: int) -> str:
+    """Return how many training runs of each arm a number contains.
 
-    By the difference from the control, because arms may have different seeds.
+    >>> runs_text(5, 5)
+    '5 runs each'
     """
-    return min(rows, key=lambda row: row.differences["extra CE"].value)
-
-
-def not_run(
-    design: str, statement: str, printed: str, rows: Sequence[ArmRow] = (), beside: str = ""
-) -> StudyFinding:
-    """A finding without the answers that decide it; others may be told beside."""
-    told = f"what decides it has no answers yet{beside}"
-    return StudyFinding(design, statement, "not run", told, printed, small_pictures(rows), rows)
-
-
-def small_pictures(rows: Sequence[ArmRow]) -> str:
-    """What has to be said wherever rows show CIFAR-10; nothing where they do not."""
-    return SMALL_PICTURES if any(row.group == CIFAR for row in rows) else ""
+    least, most = min(seeds), max(seeds)
+    if most == 1:
+        return "one run each, which decides nothing"
+    if least == most:
+        return f"{most} runs each"
+    return f"{least} to {most} runs each" + ", where one decides nothing" * (least == 1)
 
 
 def first_row(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:
-    """The arm on the first network, which is the paper's where it is there."""
+    """Return the arm on the first network, which is the paper's if it has predictions."""
     return next((row for row in rows if row.arm == arm and row.differences), None)
+
+
+def _best_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
+    """Return the arm that lowers the extra CE most compared with its control; nothing else selects arms."""
+    return min(rows, key=lambda row: row.differences["extra CE"].value)
+
+
+def _elsewhere(rows: Sequence[ArmRow], one: ArmRow, metric: str) -> str:
+    """Return the differences of the deciding arm on other networks and data, which decide nothing."""
+    others = [
+        f"{row.group} {signed(row.differences[metric])}"
+        for row in rows
+        if row.arm == one.arm and row.group != one.group and metric in row.differences
+    ]
+    return f", Δ{'' if metric == 'mCE' else ' '}{metric} of {', '.join(others)}" if others else ""
+
+
+def nlm(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if mCE and the CE of the others rise and noise CE falls; refuted if mCE falls."""
+    if (one := first_row(rows, "nlm-h0.8")) is None:
+        return None
+    mce, noise, rest = (one.differences[name] for name in ("mCE", "noise CE", "other CE"))
+    best = _best_on_extra([row for row in rows if row.group == one.group and row.differences])
+    text = (
+        f"ΔmCE {signed(mce)}, of noise {signed(noise)}, of the others {signed(rest)} ({one.group}, h 0.8)"
+        f"{_elsewhere(rows, one, 'mCE')}; of all settings {best.arm} is best on the extra corruptions, "
+        f"with ΔmCE {signed(best.differences['mCE'])}"
+    )
+    return decide(confirmed=mce.low > 0 and noise.high < 0 < rest.low, refuted=mce.high < 0), text
+
+
+def clahe(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if fine-tuning lowers mCE and two thirds of the CEs; refuted if it raises mCE."""
+    untuned = [
+        f"{name} {signed(row.differences['mCE'])}"
+        for name in ("clahe", "clahe-renormalized")
+        if (row := first_row(rows, name)) is not None
+    ]
+    beside = f"; on photos without training ΔmCE of {', '.join(untuned)}" if untuned else ""
+    if (one := first_row(rows, "clahe-tuned")) is None:
+        return "not run", f"no predictions decide it yet{beside}"
+    mce, total = one.differences["mCE"], len(arms.settings.corruptions)
+    confirmed = mce.high < 0 and one.lower >= 2 * total / 3
+    text = (
+        f"ΔmCE {signed(mce)}, CE lower for {one.lower} of {total} corruptions "
+        f"({CIFAR}, {runs_text(one.seeds)}){beside}"
+    )
+    return decide(confirmed=confirmed, refuted=mce.low > 0, runs=one.seeds), text
+
+
+def ten_crops(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if the clean error falls and relative mCE does not; refuted if relative mCE falls."""
+    one = first_row(rows, "ten-crop")
+    if one is None or "relative mCE" not in one.differences:
+        return None
+    clean, relative = one.differences["clean error"], one.differences["relative mCE"]
+    small = one.group == CIFAR
+    verdict = decide(confirmed=clean.high < 0, refuted=relative.high < 0, runs=one.seeds if small else 2)
+    where = f"{CIFAR}, {runs_text(one.seeds)}" if small else one.group
+    text = f"Δ clean error {signed(clean)}, Δ relative mCE {signed(relative)} ({where})"
+    return verdict, text + _elsewhere(rows, one, "relative mCE")
+
+
+def stability(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if no interval allows a gain of a point; refuted if a setting lowers mCE or noise CE."""
+
+    def in_grid(arm: str) -> bool:  # weights 1 and 10 are not the paper's
+        return arm.startswith("stability-") and not arm.endswith(("-w1", "-w10"))
+
+    if not (cells := [row for row in rows if in_grid(row.arm)]):
+        return None
+    planned = sum(in_grid(arm.name) for arm in training_arms(arms.settings)["stability"])
+    pairs = [(row, [row.differences[name] for name in ("mCE", "noise CE")]) for row in cells]
+    helped = [row for row, changes in pairs if any(change.high < 0 for change in changes)]
+    open_ones = [row for row, changes in pairs if any(change.low <= -_MATTERS for change in changes)]
+    seeds = [row.seeds for row in cells]
+    verdict = decide(
+        confirmed=not open_ones and len(cells) == planned and min(seeds) > 1,
+        refuted=any(row.seeds > 1 for row in helped),
+    )
+    best = _best_on_extra(cells)
+    settings = counted(len(cells), "setting") + f" out of {planned}" * (len(cells) < planned)
+    text = (
+        f"intervals of mCE or noise CE are below 0 for {len(helped)} of {settings}, and allow a gain of a "
+        f"point or more for {len(open_ones)} ({CIFAR}, {runs_text(*seeds)}; {2 * len(cells)} intervals, not "
+        f"corrected for their number); the best on the extra corruptions is {best.arm}, with ΔmCE "
+        f"{signed(best.differences['mCE'])}, of noise {signed(best.differences['noise CE'])}"
+    )
+    return verdict, text
+
+
+def multiscale(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if noise CE is lower than both and mCE than the ResNet's; refuted if one is higher."""
+    against = {row.control: row for row in rows if row.arm == "multigrid"}
+    if set(against) != {BASE, "msdnet"}:
+        return None
+    mce, seeds = against[BASE].differences["mCE"], [row.seeds for row in against.values()]
+    parts = [(row.differences["noise CE"], row.seeds) for row in against.values()]
+    parts.append((mce, against[BASE].seeds))
+    verdict = decide(
+        confirmed=all(change.high < 0 and runs > 1 for change, runs in parts),
+        refuted=any(change.low > 0 and runs > 1 for change, runs in parts),
+    )
+    noise = ", ".join(f"to {name} {signed(row.differences['noise CE'])}" for name, row in against.items())
+    return verdict, f"Δ noise CE {noise}; ΔmCE to {BASE} {signed(mce)} ({CIFAR}, {runs_text(*seeds)})"
+
+
+def transfer(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if a quarter of the mean gain under the corruption itself exceeds that under the others.
+
+    Each arm is trained once, and the interval is over images and arms. Without a gain under the corruption
+    itself there is nothing to compare with.
+    """
+    gains = transfer_gains(arms)
+    names = list(dict.fromkeys(tuned for tuned, _ in gains))
+    if len(names) < 2:
+        return None
+    own, others, gap = [], [], []
+    for one in names:
+        rest = [gain for (tuned, tested), gain in gains.items() if tuned == one != tested]
+        own.append(gains[one, one])
+        others.append(combined(*((1 / len(rest), gain) for gain in rest)))
+        gap.append(combined((0.25, own[-1]), (-1, others[-1])))
+    found = intervals({"itself": _stack(own), "others": _stack(others), "gap": _stack(gap)})
+    helps = found["itself"].low > 0
+    verdict = decide(confirmed=helps and found["gap"].low > 0, refuted=helps and found["gap"].high < 0)
+    text = (
+        f"mean gain in CE {signed(found['itself'])} under the corruption itself, {signed(found['others'])} "
+        f"under the others; a quarter of the first minus the second {signed(found['gap'])} ({CIFAR}, one run "
+        f"on each of {counted(len(gap), 'corruption')})"
+    )
+    return verdict, text
+
+
+def _stack(each: Sequence[Contributions]) -> Contributions:
+    """Return one metric of several arms, which count like seeds of one."""
+    low, high = min(one.ends[0] for one in each), max(one.ends[1] for one in each)
+    return Contributions(np.concatenate([one.values for one in each]), (low, high))
+
+
+def transfer_gains(arms: StudyArms) -> dict[tuple[str, str], Contributions]:
+    """Return what each image adds to the gain in CE, by corruption of training and of the test."""
+    names, control = arms.settings.corruptions, arms.cifar.get(CONTROL)
+    if control is None:
+        return {}
+    return {
+        (one, other): combined(
+            (1, control.rows[f"{other} CE"]), (-1, arms.cifar[f"on-{one}"].rows[f"{other} CE"])
+        )
+        for one in names
+        if f"on-{one}" in arms.cifar
+        for other in names
+    }
+
+
+def shake(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if mCE falls; refuted if it rises."""
+    if (one := first_row(rows, "shake26-shake")) is None:
+        return None
+    mce, clean = one.differences["mCE"], one.differences["clean error"]
+    text = f"ΔmCE {signed(mce)}, Δ clean error {signed(clean)} ({CIFAR}, {runs_text(one.seeds)})"
+    return decide(confirmed=mce.high < 0, refuted=mce.low > 0, runs=one.seeds), text
+
+
+def augmentation(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
+    """Confirmed if AugMix lowers mCE; refuted if it raises it."""
+    if (one := first_row(rows, "augmix")) is None:
+        return None
+    changed, mce = [row for row in rows if row.differences], one.differences["mCE"]
+    changes = ", ".join(f"{row.arm} {signed(row.differences['mCE'])}" for row in changed)
+    text = f"ΔmCE of {changes} ({CIFAR}, {runs_text(*(row.seeds for row in changed))})"
+    return decide(confirmed=mce.high < 0, refuted=mce.low > 0, runs=one.seeds), text

@@ -1,15 +1,14 @@
-"""The tasks on photos: a condition at a time, so that each photo is corrupted once for all networks and arms.
+"""The tasks on photos, one per condition, so that each photo is corrupted once for all networks and arms.
 
-A task corrupts all photos in one way, applies every image filter once, and evaluates every network. The
-predictions are those of `beaufort run --filter`, on whatever device there is; a GPU rounds what it multiplies
-to 10 bits.
+A task corrupts all photos, applies every image filter once, and evaluates every network. On a CPU the
+predictions are those of `beaufort run --filter`; a GPU multiplies in TF32.
 """
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +26,10 @@ from beaufort.data import PreparedImages, Problem, Step, load_dataset
 from beaufort.data.labels import DatasetLabels, LabelSpace, ModelOutputs, class_names, find_label_space
 from beaufort.models.filters import estimate_noise, load_filter
 from beaufort.models.torch import choose_device
-from beaufort.studies.enhancements.enhancement_settings import (
+from beaufort.studies.engine import definition
+from beaufort.studies.enhancements.enhancement_arms import (
     CLEAN,
+    STUDY_NAME,
     EnhancementSettings,
     PhotoPass,
     condition_file,
@@ -38,45 +39,28 @@ from beaufort.studies.enhancements.onnx_graph import GraphNetwork, Lines, open_g
 from beaufort.studies.predictions import correct_only, open_arrays, write_predictions
 from beaufort.training.stylization import Stylize
 
-NLM = {f"nlm-h{h:g}": f"nlm:h={h}" for h in (0.4, 0.8, 1.2)}
-FILTERS: Mapping[PhotoPass, Mapping[str, str]] = {
-    "fronts": {
-        "plain": "",
-        **NLM,
-        "clahe": "clahe:clip=2,tiles=8",
-        "equalize": "equalize",
-        "stretch": "stretch",
-    },
-    "crops": {"middle-crop": "multi-crop:grid=1,mirror=no,side=256", "ten-crop": "ten-crop:side=256"},
-    "styles": {"plain": ""},
-}
-"""The arms of each pass over the photos, and their front ends. Two more kinds of `fronts` follow from these:
-non-local means behind a gate, and CLAHE with renormalized networks."""
+FILTERS: dict[PhotoPass, dict[str, str]] = definition(STUDY_NAME)["photo_filters"]
+"""The arms of each pass and their image filters."""
 
 SIDE = 224
-SIDES: Mapping[PhotoPass, int] = {"fronts": 224, "crops": 256, "styles": 224}
-"""Of the pictures that are corrupted, with the constants for 224 pixels."""
-
-
 GATE = 0.03
-"""Noise above which the gated arms of non-local means denoise."""
+"""Noise above which the gated arms apply non-local means."""
 RENORMALIZED = "clahe-renormalized"
-_CHUNK, _GPU_CHUNK = 25, 125
 
 Networks = dict[str, tuple[GraphNetwork, ...]]
-"""Each network, and behind it the two that are renormalized for photos at even and at odd places."""
+"""Each network, and behind CLAHE the two that are renormalized for photos at even and at odd positions."""
 
 
 def renormalize(folder: Path, deadline: float | None, *, settings: EnhancementSettings, network: str) -> bool:
-    """Estimate anew the statistics of a network behind CLAHE: of each half of the photos, for the other."""
+    """Re-estimate the statistics of a network behind CLAHE, on each half of the photos for the other."""
     device = choose_device(settings.device)
     pixels = photos_of(settings, SIDE).pixels
     graph = _graph(settings.network_files[network], device)
     arrays: dict[str, NDArray[np.float32]] = {}
     for half in (0, 1):
         plain = as_tensor(pixels[1 - half :: 2], device)
-        (shown,) = load_filter(FILTERS["fronts"]["clahe"]).apply_tensors(plain, (SIDE, SIDE))
-        lines = renormalizing_lines(graph, plain.float() / 255, shown.float() / 255)
+        (filtered,) = load_filter(FILTERS["fronts"]["clahe"]).apply_tensors(plain, (SIDE, SIDE))
+        lines = renormalizing_lines(graph, plain.float() / 255, filtered.float() / 255)
         arrays |= {f"{half}/{name}": torch.stack(pair).cpu().numpy() for name, pair in lines.items()}
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **arrays)
@@ -87,17 +71,20 @@ def renormalize(folder: Path, deadline: float | None, *, settings: EnhancementSe
 def predict_condition(
     folder: Path, deadline: float | None, *, settings: EnhancementSettings, which: PhotoPass, condition: str
 ) -> bool:
-    """Ask all networks about all photos under a condition, behind every front end of a pass."""
+    """Evaluate all networks on all photos under a condition, behind every image filter of a pass."""
     start = time.monotonic()
     device = choose_device(settings.device)
-    photos = photos_of(settings, SIDES[which])
-    networks = _networks(folder, settings, device, which)
-    size = _GPU_CHUNK if device.startswith("cuda") else _CHUNK
+    photos = photos_of(settings, 256 if which == "crops" else SIDE)
+    networks: Networks = {}
+    for name, path in settings.network_files.items():
+        graph = _graph(path, device)
+        networks[name] = (graph, *(_renormalized(folder, name, graph) if which == "fronts" else ()))
+    size = 125 if device.startswith("cuda") else 25
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=True):
         for first in range(0, len(photos.pixels), size):
             images = corrupted_photos(photos, condition, first, size, device)
-            for key, predicted in _predict_chunk(images, first, which, networks, photos.space):
+            for key, predicted in _predict_batch(images, first, which, networks, photos.space):
                 parts.setdefault(key, []).append(predicted.cpu())
     correct = _correct({key: torch.cat(some).numpy() for key, some in parts.items()}, photos.labels)
     facts = {"condition": condition, "device": device, "seconds": round(time.monotonic() - start, 1)}
@@ -111,17 +98,9 @@ def _graph(path: Path, device: str) -> GraphNetwork:
     return open_graph(path, device)
 
 
-def _networks(folder: Path, settings: EnhancementSettings, device: str, which: PhotoPass) -> Networks:
-    found: Networks = {}
-    for name, path in settings.network_files.items():
-        graph = _graph(path, device)
-        found[name] = (graph, *(_renormalized(folder, name, graph) if which == "fronts" else ()))
-    return found
-
-
 def _renormalized(folder: Path, network: str, graph: GraphNetwork) -> tuple[GraphNetwork, GraphNetwork]:
     halves: tuple[Lines, Lines] = {}, {}
-    with open_arrays(folder / lines_file(network), "statistics of a network") as file:
+    with open_arrays(folder / lines_file(network), "the statistics of a network") as file:
         for key in file.files:
             half, _, name = key.partition("/")
             factor, offset = torch.from_numpy(file[key])
@@ -129,44 +108,43 @@ def _renormalized(folder: Path, network: str, graph: GraphNetwork) -> tuple[Grap
     return graph.scaled(halves[0]), graph.scaled(halves[1])
 
 
-def _predict_chunk(
+def _predict_batch(
     images: Tensor, first: int, which: PhotoPass, networks: Networks, space: LabelSpace
 ) -> Iterator[tuple[str, Tensor]]:
-    """The answers about some photos by `network/arm`, and how noisy the photos look as `noise`."""
-    for arm, front in FILTERS[which].items():
-        views = load_filter(front).apply_tensors(images, (SIDE, SIDE)) if front else [images]
+    """Yield the predictions by `network/arm`, and the noise of each photo as `noise`."""
+
+    def predict(graph: GraphNetwork) -> Tensor:
+        probabilities = [graph(view.float() / 255).softmax(1) for view in views]
+        classes: Tensor = space.apply(torch.stack(probabilities).mean(0)).argmax(1)
+        return classes
+
+    for arm, image_filter in FILTERS[which].items():
+        views = load_filter(image_filter).apply_tensors(images, (SIDE, SIDE)) if image_filter else [images]
         for name, (graph, *renormalized) in networks.items():
-            yield f"{name}/{arm}", _predict(graph, views, space)
+            yield f"{name}/{arm}", predict(graph)
             if arm == "clahe":
                 even = torch.arange(first, first + len(images), device=images.device) % 2 == 0
-                each = [_predict(one, views, space) for one in renormalized]
-                yield f"{name}/{RENORMALIZED}", torch.where(even, each[0], each[1])
+                yield f"{name}/{RENORMALIZED}", torch.where(even, *map(predict, renormalized))
     if which == "fronts":
         pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
         yield "noise", torch.from_numpy(estimate_noise(pixels))
 
 
-def _predict(graph: GraphNetwork, views: list[Tensor], space: LabelSpace) -> Tensor:
-    """The class that a network answers for each picture, by the mean of its probabilities for the views."""
-    probabilities = [graph(view.float() / 255).softmax(1) for view in views]
-    found: Tensor = space.apply(torch.stack(probabilities).mean(0)).argmax(1)
-    return found
-
-
 def _correct(predicted: dict[str, NDArray[Any]], labels: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
-    """Which answers are right; behind a gate, a noisy picture is denoised and any other is as it is."""
+    """Return which predictions are correct; a gated arm denoises only noisy photos."""
     noise = predicted.pop("noise", None)
-    found = {key: some == labels for key, some in predicted.items()}
+    correct = {key: some == labels for key, some in predicted.items()}
     if noise is not None:
         for name in dict.fromkeys(key.partition("/")[0] for key in predicted):
-            for arm in NLM:
-                denoised, plain = found[f"{name}/{arm}"], found[f"{name}/plain"]
-                found[f"{name}/{arm}-above{GATE}"] = np.where(noise > GATE, denoised, plain)
-    return found
+            for arm in FILTERS["fronts"]:
+                if arm.startswith("nlm"):
+                    denoised, plain = correct[f"{name}/{arm}"], correct[f"{name}/plain"]
+                    correct[f"{name}/{arm}-above{GATE}"] = np.where(noise > GATE, denoised, plain)
+    return correct
 
 
 class Photos(NamedTuple):
-    """Squares of one side, and what is right about them."""
+    """Square photos of one side, with labels."""
 
     pixels: Bytes
     ids: tuple[str, ...]
@@ -176,15 +154,15 @@ class Photos(NamedTuple):
 
 @lru_cache(maxsize=2)
 def photos_of(settings: EnhancementSettings, side: int) -> Photos:
-    """The photos as `beaufort run --suite imagenet-c` prepares them: short side 256, the middle square."""
+    """Return the photos, prepared as by `beaufort run --suite imagenet-c`: short side 256, center crop."""
     dataset = load_dataset(settings.photos, limit=settings.limit)
-    ready = PreparedImages(dataset, (Step.parse("resize 256"), Step.parse(f"crop {side}")), False)
+    prepared = PreparedImages(dataset, (Step.parse("resize 256"), Step.parse(f"crop {side}")), False)
     pixels = []
-    for place in range(len(dataset)):
-        picture = ready(place)
-        if isinstance(picture, Problem):
-            raise ImageFileError(f"{picture.id} of {settings.photos} cannot be read: {picture.message}")
-        pixels.append(picture)
+    for index in range(len(dataset)):
+        image = prepared(index)
+        if isinstance(image, Problem):
+            raise ImageFileError(f"cannot read {image.id} of {settings.photos}: {image.message}")
+        pixels.append(image)
     names = DatasetLabels(dataset.name, dataset.classes, np.unique(dataset.labels), dataset.by_name)
     outputs = ModelOutputs("the networks", 1000, class_names("imagenet-1k"), "imagenet-1k")
     space = find_label_space(names, outputs)
@@ -192,7 +170,7 @@ def photos_of(settings: EnhancementSettings, side: int) -> Photos:
 
 
 def corrupted_photos(photos: Photos, condition: str, first: int, size: int, device: str) -> Tensor:
-    """Some of the photos under a condition, uint8 `(n, 3, h, w)`."""
+    """Return some of the photos under a condition, uint8 `(n, 3, h, w)`."""
     pixels, ids = photos.pixels[first : first + size], list(photos.ids[first : first + size])
     name, _, severity = condition.partition("@")
     if name == "stylize":
@@ -200,10 +178,10 @@ def corrupted_photos(photos: Photos, condition: str, first: int, size: int, devi
     images = as_tensor(pixels, device)
     if condition == CLEAN:
         return images
-    made: Tensor = corruptions[name](images, int(severity), ids=ids, seed=0, scale="imagenet")
-    return made
+    corrupted: Tensor = corruptions[name](images, int(severity), ids=ids, seed=0, scale="imagenet")
+    return corrupted
 
 
 def as_tensor(pixels: Bytes, device: str) -> Tensor:
-    """Images `(n, h, w, 3)` as `(n, 3, h, w)` on a device."""
+    """Return images `(n, h, w, 3)` as `(n, 3, h, w)` on a device."""
     return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(device)

@@ -1,4 +1,4 @@
-"""A sheet of example icons by style, from artwork that may be shown: the set `icons-open`, never Icons-50."""
+"""A sheet of example icons by style, from the freely licensed set `icons-open`, never Icons-50."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from beaufort._core.errors import OptionError
 from beaufort.data import ICON_PACKAGES
+from beaufort.studies.engine import definition
 
 _CLASSES = ("airplane", "bird", "clock", "drinks", "feline", "flower", "hand", "heart", "lock", "tree")
 _TILE, _GAP, _NAMES, _HEAD = 48, 4, 130, 22
@@ -21,52 +22,50 @@ _SHARE_ALIKE = "CC-BY-SA-4.0"
 _PACKAGES = {one.package: one for one in ICON_PACKAGES}
 
 Row = dict[str, str]
-"""A line of the manifest, by column."""
+"""A line of the manifest."""
 
 
 class ExampleSheet(NamedTuple):
-    """Pictures that may be shown, and to whom they are owed."""
+    """An image that may be published, with the credits that its licenses require."""
 
     png: bytes
     credits: tuple[str, ...]
-    """For each rendition of a style its author, where it is from and its license, as licenses ask for."""
+    """Author, source and license of each rendition of a style."""
 
     @property
     def about(self) -> str:
-        """What must be said beside it, before the credits."""
-        told = "Not from Icons-50 itself, but from artwork under free licenses, made smaller, on white."
+        text: str = definition("icons-50")["examples_text"]
         if any(credit.endswith(_SHARE_ALIKE) for credit in self.credits):
-            told += f" As some of it is under {_SHARE_ALIKE}, the picture as a whole is, too."
-        return told
+            text += f" Some of it is under {_SHARE_ALIKE}, so the image as a whole is, too."
+        return text
 
 
 def example_sheet(folder: Path) -> ExampleSheet:
-    """A row a rendition of a style, an icon of each of some classes; a gap where there is none.
+    """Draw one row per rendition of a style and one column per class, with gaps for missing icons.
 
-    A column has one subtype, the one that most renditions have, so that rows differ in style alone as far as
-    possible. Only icons are shown that the set's manifest lists with a license, and whose bytes are those it
-    lists; the author is known of those from a package of the catalog.
+    A column has the subtype that most renditions have, so that rows differ mostly in style. Only icons that
+    the manifest lists with a license and a matching digest are drawn.
     """
-    icons = _chosen(_listed(folder))
-    names = sorted({rendition for rendition, _ in icons})
-    size = _NAMES + len(_CLASSES) * (_TILE + _GAP), _HEAD + len(names) * (_TILE + _GAP)
+    icons = _select(_read_manifest(folder))
+    renditions = sorted({rendition for rendition, _ in icons})
+    size = _NAMES + len(_CLASSES) * (_TILE + _GAP), _HEAD + len(renditions) * (_TILE + _GAP)
     sheet = Image.new("RGB", size, "white")
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(11)
     for column, name in enumerate(_CLASSES):
         draw.text((_NAMES + column * (_TILE + _GAP), 4), name, "black", font)
-    for row, (style, version) in enumerate(names):
+    for row, rendition in enumerate(renditions):
         top = _HEAD + row * (_TILE + _GAP)
-        draw.text((_GAP, top + _TILE // 2 - 6), _title(style, version), "black", font)
+        draw.text((_GAP, top + _TILE // 2 - 6), _title(*rendition), "black", font)
         for column, name in enumerate(_CLASSES):
-            if icon := icons.get(((style, version), name)):
-                sheet.paste(_picture(folder, icon), (_NAMES + column * (_TILE + _GAP), top))
+            if icon := icons.get((rendition, name)):
+                sheet.paste(_read_icon(folder, icon), (_NAMES + column * (_TILE + _GAP), top))
     file = io.BytesIO()
     sheet.save(file, "PNG", optimize=True)
-    return ExampleSheet(file.getvalue(), tuple(_credit(icons, rendition) for rendition in names))
+    first = {rendition: icon for (rendition, _), icon in reversed(icons.items())}
+    return ExampleSheet(file.getvalue(), tuple(_credit(one, first[one]) for one in renditions))
 
 
-def _credit(icons: dict[tuple[tuple[str, str], str], Row], rendition: tuple[str, str]) -> str:
-    row = next(row for (one, _), row in icons.items() if one == rendition)
+def _credit(rendition: tuple[str, str], row: Row) -> str:
     package = _PACKAGES[row["package"]]
     return f"{_title(*rendition)}: {package.author}, {package.home}, {row['license']}"
 
@@ -75,31 +74,29 @@ def _title(style: str, version: str) -> str:
     return style if version == "0" else f"{style}, version {version}"
 
 
-def _listed(folder: Path) -> list[Row]:
-    """The rows of the manifest that may be shown, of the classes that are shown."""
+def _read_manifest(folder: Path) -> list[Row]:
     path = folder / _MANIFEST
     if not path.is_file():
         raise OptionError(
-            f"icons-open must be a folder that `beaufort make icons-open` made, got {folder}, which has no "
-            f"{_MANIFEST}"
+            f"{path} not found; icons-open must be a directory created by `beaufort make icons-open`"
         )
     with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["class"] in _CLASSES]
     return [row for row in rows if row["license"] and row["package"] in _PACKAGES]
 
 
-def _chosen(rows: list[Row]) -> dict[tuple[tuple[str, str], str], Row]:
-    """The icon of each rendition and class: of the subtype that is most frequent, if there is one of it."""
+def _select(rows: list[Row]) -> dict[tuple[tuple[str, str], str], Row]:
+    """Return the icon of each rendition and class, of the most frequent subtype that there is."""
     common = Counter((row["class"], row["subtype"]) for row in rows)
-    found: dict[tuple[tuple[str, str], str], Row] = {}
+    icons: dict[tuple[tuple[str, str], str], Row] = {}
     for row in sorted(rows, key=lambda row: (-common[row["class"], row["subtype"]], row["subtype"])):
-        found.setdefault(((row["style"], row["version"]), row["class"]), row)
-    return found
+        icons.setdefault(((row["style"], row["version"]), row["class"]), row)
+    return icons
 
 
-def _picture(folder: Path, row: Row) -> Image.Image:
+def _read_icon(folder: Path, row: Row) -> Image.Image:
     content = (folder / row["class"] / Path(row["file"]).name).read_bytes()
     if hashlib.sha256(content).hexdigest() != row["sha256"]:
-        raise OptionError(f"{row['file']} of {folder} must be the icon that {_MANIFEST} lists, got another")
-    with Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
-        return picture.convert("RGB").resize((_TILE, _TILE), Image.Resampling.BILINEAR)
+        raise OptionError(f"{row['file']} in {folder} does not have the digest in {_MANIFEST}")
+    with Image.open(io.BytesIO(content), formats=["PNG"]) as icon:
+        return icon.convert("RGB").resize((_TILE, _TILE), Image.Resampling.BILINEAR)

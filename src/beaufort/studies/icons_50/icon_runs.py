@@ -1,12 +1,13 @@
-"""The tasks of the study: train a network without what is held out, and evaluate it on that."""
+"""The tasks of the study: train a network without the held-out icons, and evaluate it on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,39 +17,67 @@ from beaufort._core.errors import OptionError
 from beaufort.data import Dataset, load_dataset, resized
 from beaufort.data.protocols import Split, protocols
 from beaufort.models.torch import choose_device
-from beaufort.studies.engine import PAGE, Study, StudyOptions
+from beaufort.studies.engine import PAGE, Study, StudyOptions, StudySettings, definition
 from beaufort.studies.failed_runs import task_result
-from beaufort.studies.icons_50.icon_networks import (
-    ARMS,
-    NETWORKS,
-    OTHERS,
-    SPLITS,
-    STYLES_BY,
-    VARIANTS,
-    IconSettings,
-    held_out_title,
-    style_split,
-)
 from beaufort.studies.predictions import StudyPredictions, logits, write_predictions
 from beaufort.studies.study_tasks import StudyTask
-from beaufort.training import TrainingTensors, open_training_data, train
+from beaufort.training import Recipe, TrainingTensors, get_recipe, open_training_data, train
 
-_LONG = "shake26-96d"
-"""The one whose 500 epochs take longer than all others together."""
-_TABLE = ("style", "subtype", "subtype-released", "traditional")
+SPLITS: dict[str, str] = definition("icons-50")["splits"]
+"""What is held out; each is the protocol `icons-50-NAME`. `style-VENDOR` holds out another vendor."""
+
 PARTS = (*SPLITS, "shake", "shake-subtype", "shake-500", "others", "styles")
-"""What can be asked for alone, also together with names of networks."""
-_KEPT = (
+"""Values of `only`, beside names of networks."""
+
+_LONGEST = "shake26-96d"
+_FACTS = (
     *("recipe", "seed", "steps", "losses", "constant_loss", "seconds", "cpu_seconds"),
     *("device", "torch", "parameters", "replayed"),
 )
-_BATCH = 500
+_SIDE = 32
+"""Pixels; the size of the paper's images, whatever the aspect of the original icon."""
+
+
+class NetworkVariant(NamedTuple):
+    """A recipe with changes, and the paper's accuracy by split."""
+
+    title: str
+    recipe: str
+    changes: tuple[str, ...] = ()
+    paper: Mapping[str, float] = MappingProxyType({})
+
+
+def _variants(group: str) -> dict[str, NetworkVariant]:
+    return {name: NetworkVariant(**one) for name, one in definition("icons-50")[group].items()}
+
+
+NETWORKS, ARMS, OTHERS = map(_variants, ("networks", "arms", "others"))
+VARIANTS = {**NETWORKS, **ARMS, **OTHERS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IconSettings(StudySettings):
+    """Extent of the study, and its dataset."""
+
+    data: str = "icons-50"
+
+    def recipe(self, name: str) -> Recipe:
+        """Return the recipe of a variant; a rehearsal has small networks."""
+        variant = VARIANTS[name]
+        recipe = get_recipe(variant.recipe).changed(variant.changes)
+        small = definition("icons-50")["rehearsal"][variant.recipe]
+        return recipe.changed((*small, "epochs=1", "batch=16")) if self.rehearse else recipe
+
+
+def held_out_title(split: str) -> str:
+    """Return what a split holds out."""
+    return SPLITS.get(split) or f"{split.removeprefix('style-')}'s style"
 
 
 def plan(settings: IconSettings, only: Iterable[str] = ()) -> list[list[StudyTask]]:
-    """What there is to do, in phases: the table, the question about Shake-Shake, its 500 epochs, the rest."""
+    """Return the tasks in phases: the paper's table, arms about Shake-Shake, its 500 epochs, others."""
     chosen = tuple(only)
-    parts = {part for part in chosen if part in PARTS} or {*_TABLE, *PARTS} - {"traditional-released"}
+    parts = {part for part in chosen if part in PARTS} or set(PARTS) - {"traditional-released"}
     networks = {part for part in chosen if part in VARIANTS} or set(VARIANTS)
     planned: set[tuple[str, str]] = set()
     phases = []
@@ -59,26 +88,26 @@ def plan(settings: IconSettings, only: Iterable[str] = ()) -> list[list[StudyTas
     return phases
 
 
-def _phases(settings: IconSettings, parts: set[str]) -> list[list[tuple[str, str]]]:
-    """Networks and splits. What takes longest comes first, so that processes end together."""
-    quick = [name for name in ("resnext29", "msdnet", "densenet40", "resnet20") if name != _LONG]
-    assert {*quick, _LONG} == set(NETWORKS)
-    table = [(name, split) for name in quick for split in SPLITS if split in parts]
-    arms = [(name, "style") for name in reversed(ARMS)] * ("shake" in parts)
-    arms += [(name, "subtype") for name in reversed(ARMS)] * ("shake-subtype" in parts)
-    long = [(_LONG, split) for split in _TABLE[:3]] * ("shake-500" in parts)
-    others = [(name, split) for name in OTHERS for split in ("style", "subtype")] * ("others" in parts)
+def _phases(settings: IconSettings, parts: set[str]) -> Iterator[list[tuple[str, str]]]:
+    """Yield networks and splits; the longest runs come first, so that processes end together."""
+    table = ("resnext29", "msdnet", "densenet40", "resnet20")
+    yield [(name, split) for name in table for split in SPLITS if split in parts]
+    splits = [split for split, part in (("style", "shake"), ("subtype", "shake-subtype")) if part in parts]
+    yield [(name, split) for split in splits for name in reversed(ARMS)]
+    yield [(_LONGEST, split) for split in ("style", "subtype", "subtype-released") if "shake-500" in parts]
+    others = [(name, split) for name in OTHERS for split in ("style", "subtype") if "others" in parts]
     if "styles" in parts:
-        splits = [style_split(vendor) for vendor in style_names(settings)]
-        others += [(name, split) for name in STYLES_BY for split in splits]
-    return [table, arms, long, others]
+        vendors = sorted(set(load_dataset(settings.data).column("style")))
+        splits = ["style" if vendor == "microsoft" else f"style-{vendor}" for vendor in vendors]
+        others += [(name, split) for name in definition("icons-50")["every_style"] for split in splits]
+    yield others
 
 
 def _task(name: str, split: str, seed: int, settings: IconSettings) -> StudyTask:
     return StudyTask(
         f"{VARIANTS[name].title} without {held_out_title(split)}, seed {seed}",
         f"answers/{name}@{split}-seed{seed}.npz",
-        "beaufort.studies.icons_50.icon_runs:make_model",
+        f"{__name__}:make_model",
         {"settings": settings, "name": name, "split": split, "seed": seed},
     )
 
@@ -86,7 +115,7 @@ def _task(name: str, split: str, seed: int, settings: IconSettings) -> StudyTask
 def make_model(
     folder: Path, deadline: float | None, *, settings: IconSettings, name: str, split: str, seed: int
 ) -> bool | str:
-    """Train a network without the icons that are held out, and evaluate it on them."""
+    """Train a network without the held-out icons, and evaluate it on them in float32."""
     icons = split_icons(settings, split)
     label = f"{name}@{split}-seed{seed}"
     made = train(
@@ -99,66 +128,53 @@ def make_model(
     )
     if not made.finished:
         return False
-    facts = {key: made.facts[key] for key in _KEPT if key in made.facts}
-    found = _predict(made.model, icons, split, facts, settings.device)
-    write_predictions(folder / "answers" / f"{label}.npz", found)
-    return task_result(made.facts)
-
-
-def _predict(
-    model: torch.nn.Module, icons: SplitIcons, split: str, facts: dict[str, Any], device: str
-) -> StudyPredictions:
-    """Return a network's predictions for held-out icons, in float32, with what tables need to know."""
-    where = choose_device(device)
-    model = model.to(where).eval()
+    where = choose_device(settings.device)
     images, labels = icons.test.images.to(where), icons.test.labels.cpu().numpy()
-    found = logits(model, images, batch=_BATCH).argmax(1).to(torch.uint8).cpu().numpy()
-    facts = {
-        **facts,
+    predicted = logits(made.model.to(where).eval(), images, batch=500).argmax(1)
+    facts: dict[str, Any] = {
+        **{key: made.facts[key] for key in _FACTS if key in made.facts},
         "classes": list(icons.train.classes),
         "trained_classes": sorted(set(icons.train.labels.tolist())),
         "train_icons": len(icons.train),
         "ids": list(icons.ids),
     }
-    return StudyPredictions((split,), found[None], labels.astype("uint8"), facts)
-
-
-_SIDE = 32
-"""Pixels; the paper's networks see icons of this size, whatever their aspect was."""
+    rows = predicted.to(torch.uint8).cpu().numpy()[None]
+    predictions = StudyPredictions((split,), rows, labels.astype("uint8"), facts)
+    write_predictions(folder / "answers" / f"{label}.npz", predictions)
+    return task_result(made.facts)
 
 
 @dataclass(frozen=True, eq=False)
 class SplitIcons:
-    """The icons of a split: what to train on, and what to evaluate on."""
+    """The icons of a split: the training set, the held-out icons, and their ids."""
 
     train: TrainingTensors
     test: TrainingTensors
     ids: tuple[str, ...]
-    """Of the held-out icons: `bird/microsoft_0_duck.png`."""
 
 
 @lru_cache(maxsize=1)
-def _all(data: str) -> tuple[Dataset, TrainingTensors]:
+def _load_icons(data: str) -> tuple[Dataset, TrainingTensors]:
     dataset = resized(load_dataset(data), _SIDE)
-    found = open_training_data(dataset)
-    assert isinstance(found, TrainingTensors)  # 10,000 icons are 30 MB
-    return dataset, found
+    tensors = open_training_data(dataset)
+    assert isinstance(tensors, TrainingTensors)  # 10,000 icons are 30 MB
+    return dataset, tensors
 
 
 @lru_cache(maxsize=1)
 def split_icons(settings: IconSettings, split: str) -> SplitIcons:
-    """The icons of a split by its name: one of `SPLITS`, or `style-VENDOR`."""
-    dataset, every = _all(settings.data)
+    """Return the icons of a split: one of `SPLITS`, or `style-VENDOR`."""
+    dataset, icons = _load_icons(settings.data)
     chosen = _split(dataset, split)
-    train, test = _some(chosen.train, settings.train_limit), _some(chosen.test, settings.test_limit)
-    return SplitIcons(
-        _part(every, train, split), _part(every, test, split), tuple(dataset.ids[place] for place in test)
-    )
+    limits = (48, 40) if settings.rehearse else (None, None)
+    train, test = map(_evenly_spaced, (chosen.train, chosen.test), limits)
 
+    def part(places: NDArray[np.int64]) -> TrainingTensors:
+        index: Any = torch.from_numpy(places)
+        name = f"{icons.name}/{split}"
+        return TrainingTensors(name, icons.classes, icons.images[index], icons.labels[index], icons.digest)
 
-def style_names(settings: IconSettings) -> tuple[str, ...]:
-    """The vendors."""
-    return tuple(sorted(set(load_dataset(settings.data).column("style"))))
+    return SplitIcons(part(train), part(test), tuple(dataset.ids[place] for place in test))
 
 
 def _split(dataset: Dataset, split: str) -> Split:
@@ -167,28 +183,20 @@ def _split(dataset: Dataset, split: str) -> Split:
     return protocols["icons-50-style"].split(dataset, held_out=split.removeprefix("style-"))
 
 
-def _some(places: NDArray[np.int64], limit: int | None) -> NDArray[np.int64]:
-    """So many of some numbers, evenly spread; all if None."""
+def _evenly_spaced(places: NDArray[np.int64], limit: int | None) -> NDArray[np.int64]:
     if limit is None or len(places) <= limit:
         return places
     return places[np.arange(limit) * len(places) // limit]
 
 
-def _part(every: TrainingTensors, places: NDArray[np.int64], split: str) -> TrainingTensors:
-    index: Any = torch.from_numpy(places)
-    return TrainingTensors(
-        f"{every.name}/{split}", every.classes, every.images[index], every.labels[index], every.digest
-    )
-
-
 def _plan(options: StudyOptions) -> list[list[StudyTask]]:
     if "icons-50" not in options.data:
         raise OptionError(
-            "data must name the folder, archive or .npz file with Icons-50, which nobody may pass on; add "
-            "--data icons-50=PATH"
+            "Icons-50 cannot be downloaded, because most of its artwork must not be redistributed; add "
+            "--data icons-50=PATH with its directory, archive or .npz file"
         )
-    place = f"icons-50:{options.data['icons-50']}"
-    return plan(options.settings(IconSettings, data=place), options.parts)
+    data = f"icons-50:{options.data['icons-50']}"
+    return plan(options.settings(IconSettings, data=data), options.parts)
 
 
 def _files(folder: Path, options: StudyOptions) -> Iterator[tuple[str, bytes]]:

@@ -11,27 +11,27 @@ from numpy.typing import NDArray
 
 from beaufort._core.text import csv_text
 from beaufort.report.drawing import Drawing, diverging
-from beaufort.studies.mnist_c.paper_figures import StudyResults
+from beaufort.studies.mnist_c.paper_figures import MnistResults
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Two square tables over the corruptions, whose order puts alike ones beside each other."""
+    """Square tables over the corruptions, ordered so that similar ones are neighbors."""
 
     names: tuple[str, ...]
     benchmark: tuple[str, ...]
     failures: Matrix
-    """Correlation, over digits, of being wrong under one and under another corruption; of Conv1."""
+    """Correlation over digits between Conv1's errors under two corruptions."""
     transfer: Matrix
     """Points of accuracy under the column's corruption gained by training on the row's."""
     accuracy: Matrix
     """Accuracy under the column's corruption after training on the row's."""
 
 
-def selection(results: StudyResults) -> Selection | None:
-    """The study, if all trainings on one corruption are there."""
+def selection(results: MnistResults) -> Selection | None:
+    """Return the tables over the corruptions that Conv1 was tuned on; None for fewer than three."""
     conv1 = results.models.get("conv1", ())
     names = [
         name
@@ -42,17 +42,10 @@ def selection(results: StudyResults) -> Selection | None:
         return None
     wrong = np.stack([np.stack([~one.row(name) for one in conv1]).mean(axis=0) for name in names])
     before = 1 - wrong.mean(axis=1)
-    after = np.array(
-        [
-            [
-                np.mean([one.row(tested).mean() for one in results.tuned[f"single-{trained}"]])
-                for tested in names
-            ]
-            for trained in names
-        ]
-    )
+    tuned = [results.tuned[f"single-{name}"] for name in names]
+    after = np.array([[np.mean([one.row(name).mean() for one in runs]) for name in names] for runs in tuned])
     failures = _correlation(wrong)
-    order = order_by_likeness(failures)
+    order = order_by_similarity(failures)
     places = np.ix_(order, order)
     return Selection(
         tuple(names[place] for place in order),
@@ -64,26 +57,26 @@ def selection(results: StudyResults) -> Selection | None:
 
 
 def _correlation(rows: Matrix) -> Matrix:
-    """Pearson's, of rows; one that never changes is correlated with nothing but itself."""
+    """Return Pearson's correlation of rows; a constant row is correlated only with itself."""
     centered = rows - rows.mean(axis=1, keepdims=True)
     norm = np.sqrt((centered**2).sum(axis=1))
     scale = np.outer(norm, norm)
-    found = np.divide(centered @ centered.T, scale, out=np.zeros_like(scale), where=scale > 0)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlation = np.divide(centered @ centered.T, scale, out=np.zeros_like(scale), where=scale > 0)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
 
 
-def order_by_likeness(likeness: Matrix) -> list[int]:
-    """Places in the order of a tree that joins the groups whose members are most alike in the mean.
+def order_by_similarity(similarity: Matrix) -> list[int]:
+    """Return the order of leaves in a tree that joins the groups with the highest mean similarity.
 
-    >>> order_by_likeness(np.array([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]]))
+    >>> order_by_similarity(np.array([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]]))
     [1, 0, 2]
     """
-    groups = [[place] for place in range(len(likeness))]
+    groups = [[place] for place in range(len(similarity))]
     while len(groups) > 1:
         first, second = max(
             combinations(range(len(groups)), 2),
-            key=lambda pair: float(likeness[np.ix_(groups[pair[0]], groups[pair[1]])].mean()),
+            key=lambda pair: float(similarity[np.ix_(groups[pair[0]], groups[pair[1]])].mean()),
         )
         joined = groups[first] + groups[second]
         groups = [group for place, group in enumerate(groups) if place not in (first, second)] + [joined]
@@ -91,10 +84,10 @@ def order_by_likeness(likeness: Matrix) -> list[int]:
 
 
 def matrix_csv(names: Sequence[str], corner: str, values: Matrix, digits: int) -> str:
-    """A square table."""
-    both = zip(names, values, strict=True)
+    """Return a square table."""
+    rows = zip(names, values, strict=True)
     return csv_text(
-        [corner, *names], ([name, *(f"{value:.{digits}f}" for value in row)] for name, row in both)
+        [corner, *names], ([name, *(f"{value:.{digits}f}" for value in row)] for name, row in rows)
     )
 
 
@@ -102,17 +95,17 @@ _CELL, _LEFT, _TOP, _GAP = 15, 130, 130, 60
 
 
 def draw_selection(chosen: Selection) -> Drawing:
-    """Both tables as colors: red is likeness or gain, blue the opposite; names of the benchmark are bold."""
+    """Draw failures and transfer: red is similarity or gain; the benchmark's names are bold."""
     side = _CELL * len(chosen.names)
     drawing = Drawing(2 * (_LEFT + side) + _GAP, _TOP + side + 30)
-    _square(drawing, _LEFT, chosen, chosen.failures, "wrong on the same digits (correlation)", 1.0)
-    far = float(np.abs(chosen.transfer).max()) or 1.0
-    about = f"points gained on the column by training on the row (±{far:.0f})"
-    _square(drawing, 2 * _LEFT + side + _GAP, chosen, chosen.transfer, about, far)
+    _draw_square(drawing, _LEFT, chosen, chosen.failures, "wrong on the same digits (correlation)", 1.0)
+    most = float(np.abs(chosen.transfer).max()) or 1.0
+    title = f"points gained on the column by training on the row (±{most:.0f})"
+    _draw_square(drawing, 2 * _LEFT + side + _GAP, chosen, chosen.transfer, title, most)
     return drawing
 
 
-def _square(
+def _draw_square(
     drawing: Drawing, left: float, chosen: Selection, values: Matrix, title: str, most: float
 ) -> None:
     for place, name in enumerate(chosen.names):

@@ -1,8 +1,8 @@
 """Pessimal noise: the covariance of normal noise that hurts a network most, learned by gradient ascent.
 
-The paper and its notebook: noise `z·A` on a tile of 14×14, scaled to the norm 10.63 / 4, repeated four times.
-A starts as the identity and climbs Conv1's training loss by SGD with the step 1000 in batches of 100, for 135
-epochs; the step is a tenth from the 45th and a thousandth from the 90th on.
+As in the paper and its notebook: noise `z·A` on a tile of 14×14, scaled to the norm 10.63 / 4, repeated four
+times. A starts as the identity and ascends Conv1's training loss by SGD with step 1000 in batches of 100, for
+135 epochs; the step is a tenth from epoch 45 and a thousandth from epoch 90 on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.nn import functional
 from beaufort._core.catalog import fetch
 from beaufort._core.errors import AssetError
 from beaufort._core.files import write_bytes
-from beaufort.studies.mnist_c.mnist_models import CLEAN
+from beaufort.studies.mnist_c.mnist_runs import CLEAN
 from beaufort.studies.predictions import CorruptedImages, open_arrays
 from beaufort.training import TrainingData
 
@@ -34,20 +34,16 @@ def learn_pessimal_noise(
     model: nn.Module, source: TrainingData, digits: CorruptedImages, seed: int, path: Path, *, rehearse: bool
 ) -> None:
     """Learn the matrix, measure its effect on test digits, and write both."""
-    device = str(digits.labels.device)
-    model = model.to(device).eval()
-    for one in model.parameters():
-        one.requires_grad_(False)
+    model = model.to(digits.labels.device).eval().requires_grad_(False)
     epochs = 1 if rehearse else _EPOCHS
-    matrix = _climb(model, source, epochs, seed, device)
-    hurt = _damage(model, matrix, digits, seed)
+    matrix = _ascend(model, source, epochs, seed, str(digits.labels.device))
+    about = {"seed": seed, "epochs": epochs, "accuracy": _accuracies(model, matrix, digits, seed)}
     buffer = io.BytesIO()
-    about = json.dumps({"seed": seed, "epochs": epochs, "accuracy": hurt})
-    np.savez(buffer, matrix=matrix, about=np.frombuffer(about.encode(), np.uint8))
+    np.savez(buffer, matrix=matrix, about=np.frombuffer(json.dumps(about).encode(), np.uint8))
     write_bytes(path, buffer.getvalue())
 
 
-def _climb(
+def _ascend(
     model: nn.Module, source: TrainingData, epochs: int, seed: int, device: str
 ) -> NDArray[np.float32]:
     random = torch.Generator(device).manual_seed(seed)
@@ -59,24 +55,24 @@ def _climb(
         order = torch.randperm(len(images), generator=random, device=device)
         for batch in order.split(_BATCH):
             normal = torch.randn((len(batch), _SIDE**2), generator=random, device=device)
-            noisy = _noisy(images[batch], normal @ matrix)
+            noisy = _add_noise(images[batch], normal @ matrix)
             loss = functional.cross_entropy(model(noisy), block.labels[batch])
             (slope,) = torch.autograd.grad(loss, matrix)
             with torch.no_grad():
                 matrix += step * slope
-    found: NDArray[np.float32] = matrix.detach().cpu().numpy()
-    return found
+    learned: NDArray[np.float32] = matrix.detach().cpu().numpy()
+    return learned
 
 
-def _noisy(images: Tensor, noise: Tensor) -> Tensor:
+def _add_noise(images: Tensor, noise: Tensor) -> Tensor:
     tile = noise * (_NORM / noise.norm(dim=1, keepdim=True))
     return (images + tile.view(-1, 1, _SIDE, _SIDE).repeat(1, 1, 2, 2)).clamp(0, 1)
 
 
-def _damage(
+def _accuracies(
     model: nn.Module, matrix: NDArray[np.float32], digits: CorruptedImages, seed: int
 ) -> dict[str, float]:
-    """Accuracy on clean digits, under this matrix, the published one, and white noise of the same norm."""
+    """Return the accuracy on clean digits, under this and the published matrix, and under white noise."""
     device = digits.labels.device
     images = digits.images[CLEAN].float() / 255
     matrices: dict[str, Any] = {"ours": matrix, "white": np.eye(_SIDE**2, dtype=np.float32)}
@@ -84,31 +80,31 @@ def _damage(
         values = np.fromfile(fetch("mnist-c/pessimal_noise_matrix.f32"), np.float32)
         matrices["published"] = values.reshape(_SIDE**2, _SIDE**2)
     except AssetError:
-        pass  # the comparison is left out, and the page says so
+        pass  # the page lists only the others
+
+    def accuracy(images: Tensor) -> float:
+        correct = torch.cat([model(some).argmax(1) for some in images.split(1000)]) == digits.labels
+        return float(correct.float().mean())
+
     random = torch.Generator(device).manual_seed(seed)
-    found = {}
     with torch.no_grad():
-        found["clean"] = _accuracy(model, images, digits.labels)
+        accuracies = {"clean": accuracy(images)}
         for name, one in matrices.items():
             normal = torch.randn((len(images), _SIDE**2), generator=random, device=device)
-            noisy = _noisy(images, normal @ torch.from_numpy(np.array(one)).to(device))
-            found[name] = _accuracy(model, noisy, digits.labels)
-    return found
-
-
-def _accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
-    right = torch.cat([model(piece).argmax(1) for piece in images.split(1000)]) == labels
-    return float(right.float().mean())
+            accuracies[name] = accuracy(
+                _add_noise(images, normal @ torch.from_numpy(np.array(one)).to(device))
+            )
+    return accuracies
 
 
 def read_pessimal(path: Path) -> tuple[NDArray[np.float32], dict[str, Any]]:
-    """The matrix and what it does."""
-    with open_arrays(path, "a matrix of noise") as file:
+    """Read a matrix and its accuracies."""
+    with open_arrays(path, "a noise matrix") as file:
         return file["matrix"], json.loads(bytes(file["about"]))
 
 
 def rank_one_fraction(matrix: NDArray[Any]) -> float:
-    """The share of a matrix's energy in its leading direction; 1 is one pattern, not noise.
+    """Return the fraction of a matrix's energy in its leading direction; 1 is a fixed pattern, not noise.
 
     >>> rank_one_fraction(np.outer([1.0, 2.0], [3.0, 4.0]))
     1.0
