@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort._core.catalog import fetch
-from beaufort._core.errors import AssetError, OptionError
+from beaufort._core.errors import AssetError, UnknownNameError
 from beaufort.cli._app import app
 from beaufort.data import load_dataset
 from beaufort.metrics import published_table
@@ -48,7 +48,7 @@ def test_digits(tmp_path: Path) -> None:
     assert facts["images"] == 10_000
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Conv1" in page
-    again = invoke("demo", "--output", str(folder))  # the answers are there; the table is for people now
+    again = invoke("demo", "--output", str(folder))  # reuses the predictions and prints the table
     assert "canny_edges" in again
     assert "95 % interval" in again
     assert str(folder / "report.html") in again
@@ -64,6 +64,6 @@ def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "demo" / "report.html").is_file()
 
 
-def test_another_demo() -> None:
-    with pytest.raises(OptionError, match="'digits' or 'imagenet'"):
+def test_an_unknown_demo_is_rejected() -> None:
+    with pytest.raises(UnknownNameError, match="'cifar'"):
         run_demo("cifar")

@@ -14,10 +14,9 @@ pytest.importorskip("diffusers", reason="diffusers is not installed; the extra m
 
 from beaufort.data import load_dataset
 from beaufort.mining import MiningError
-from beaufort.studies.mined_digits import mining_steps as work
-from beaufort.studies.mined_digits.digit_classifiers import CLASSIFIERS
+from beaufort.studies.mined_digits import mining_steps
+from beaufort.studies.mined_digits.digit_classifiers import CLASSIFIERS, PAIRS, paint
 from beaufort.studies.mined_digits.mining_steps import SURROGATES, DigitSettings
-from beaufort.studies.mined_digits.painted_digits import PAIRS, paint
 from tests.studies.rehearsal import Rehearsal
 
 pytestmark = pytest.mark.xdist_group("mined-digits")
@@ -36,20 +35,20 @@ def test_every_digit_meets_every_nuisance() -> None:
     assert (images != paint(digits, labels, seed=1)[0]).any()
 
 
-def test_images_that_show_no_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_that_show_no_digits_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A generator that was stopped early makes noise, on which every classifier fails."""
 
     class Unfinished:
         facts: ClassVar = {"training": {"steps": 1300}}
 
-    monkeypatch.setattr(work, "ConditionalGenerator", lambda *_, **__: Unfinished())
-    monkeypatch.setattr(work, "generate", lambda *_: None)
-    monkeypatch.setattr(work, "_recognized", lambda _: 0.12)
-    with pytest.raises(MiningError, match=r"at least 50% .* got 12%: .* had 1,300 of 12,000 steps"):
-        work.make_images(tmp_path, None, settings=DigitSettings())
+    monkeypatch.setattr(mining_steps, "ConditionalGenerator", lambda *_, **__: Unfinished())
+    monkeypatch.setattr(mining_steps, "generate", lambda *_: None)
+    monkeypatch.setattr(mining_steps, "_recognized", lambda _: 0.12)
+    with pytest.raises(MiningError, match=r"12% .* 1,300 of 12,000 steps"):
+        mining_steps.make_images(tmp_path, None, settings=DigitSettings())
     assert not (tmp_path / "images.json").exists()
-    monkeypatch.setattr(work, "_recognized", lambda _: 0.9)
-    work.make_images(tmp_path, None, settings=DigitSettings())
+    monkeypatch.setattr(mining_steps, "_recognized", lambda _: 0.9)
+    mining_steps.make_images(tmp_path, None, settings=DigitSettings())
     assert json.loads((tmp_path / "images.json").read_text())["recognized"] == 0.9
 
 
@@ -59,6 +58,6 @@ def test_the_whole_loop(mined_digits: Rehearsal) -> None:
     assert run["tasks"] == 1 + len(CLASSIFIERS) + 3 + 5
     readme = (out / "README.md").read_text()
     assert all(f"| {name} | {'surrogate' if name in SURROGATES else ''} |" in readme for name in CLASSIFIERS)
-    assert "in the place of people" in readme
+    assert "in place of people" in readme
     assert len(load_dataset(out / "set")) > 0
     assert (out / "samples.png").is_file()

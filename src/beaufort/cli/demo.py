@@ -38,7 +38,7 @@ def demo(
         result = run_demo(
             validate_choice("sample", sample, ("digits", "imagenet")),
             output,
-            tell=None if as_json else lambda line: typer.echo(f"{line} …", err=True),
+            log=None if as_json else lambda line: typer.echo(f"{line} …", err=True),
             progress=progress,
         )
     typer.echo(json.dumps(_as_dict(result), indent=2) if as_json else _summary(result))

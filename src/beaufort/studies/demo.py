@@ -1,4 +1,4 @@
-"""The first five minutes: a small classifier through a whole benchmark, beside what a paper printed."""
+"""The first five minutes: evaluate a small classifier on a whole benchmark, beside the numbers of a paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beaufort._core.catalog import pull
-from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_choice
 from beaufort.evaluation import Progress
 from beaufort.metrics import published_table
 from beaufort.report import examples_of_data, write_report
@@ -17,17 +17,17 @@ from beaufort.results import Scores, evaluate, open_results, score
 
 @dataclass(frozen=True)
 class DemoSetup:
-    """What a demo shows."""
+    """What a demo evaluates."""
 
     model: str
     data: str
     suite: str
     files: tuple[str, ...]
-    """Entries of the catalog that it needs."""
+    """Entries of the catalog to download."""
     column: tuple[str, str] | None
-    """A paper's table and a network of it, to stand beside the result."""
+    """A published table and the network in it to compare with."""
     note: str = ""
-    """What must be said about its numbers."""
+    """A caveat about the numbers."""
 
 
 DEMOS = {
@@ -46,7 +46,7 @@ DEMOS = {
 
 
 class DemoRow(NamedTuple):
-    """A line of the table: accuracy under one corruption, and what a paper has there."""
+    """Accuracy under one corruption with its interval, and the published accuracy."""
 
     name: str
     value: float
@@ -70,28 +70,26 @@ def run_demo(
     name: str = "digits",
     output: str | Path = "demo",
     *,
-    tell: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Demo:
-    """Get the data, evaluate the classifier on the whole suite, score it, and write the page.
+    """Download the data, evaluate the classifier on the whole suite, score it, and write the report.
 
     Args:
         name: `digits` or `imagenet`.
-        output: a folder for the answers and the page; a second run takes up what is there.
-        tell: called with a line before each step.
+        output: directory for the predictions and the report; existing predictions are reused.
+        log: called with a line before each step.
         progress: called after every batch.
     """
-    if name not in DEMOS:
-        raise OptionError(f"name must be {' or '.join(map(repr, DEMOS))}, got {name!r}")
-    sample, folder = DEMOS[name], Path(output)
-    say = tell or (lambda _: None)
-    say(f"getting {', '.join(sample.files)}")
+    sample, folder = DEMOS[validate_choice("demo", name, DEMOS)], Path(output)
+    log = log or (lambda _: None)
+    log(f"downloading {', '.join(sample.files)}")
     for entry in sample.files:
         pull(entry)
     store = folder / "results"
-    say(f"showing {sample.data} to {sample.model} under every condition of {sample.suite}")
+    log(f"evaluating {sample.model} on {sample.data} under every condition of {sample.suite}")
     evaluate([sample.model], sample.suite, sample.data, store, progress=progress)
-    say("working out the intervals, drawing the page")
+    log("computing intervals and writing the report")
     scores = score(open_results(str(store), suite=sample.suite))
     examples = examples_of_data(scores, sample.data)
     report = write_report(scores, folder / "report.html", examples=examples)
@@ -99,7 +97,7 @@ def run_demo(
 
 
 def _rows(sample: DemoSetup, scores: Scores) -> tuple[DemoRow, ...]:
-    """Clean images and each corruption, the mean over its severities."""
+    """Return rows for clean images, each corruption (mean over severities), and the mean of all."""
     one = scores.models[0]
     printed = published_table(sample.column[0])[sample.column[1]] if sample.column else {}
     rows = []
@@ -107,10 +105,7 @@ def _rows(sample: DemoSetup, scores: Scores) -> tuple[DemoRow, ...]:
         rows.append(DemoRow("clean", one.clean.value, one.clean.low, one.clean.high, printed.get("clean")))
     for name, error in one.corruptions.items():
         rows.append(DemoRow(name, 1 - error.value, 1 - error.high, 1 - error.low, printed.get(name)))
-    mean = one.metrics["mean_accuracy"]
     column = [row.printed for row in rows if row.printed is not None]
-    whole = len(column) == len(rows)
-    rows.append(
-        DemoRow("mean", mean.value, mean.low, mean.high, sum(column) / len(column) if whole else None)
-    )
-    return tuple(rows)
+    mean, complete = one.metrics["mean_accuracy"], len(column) == len(rows)
+    published = sum(column) / len(column) if complete else None
+    return (*rows, DemoRow("mean", mean.value, mean.low, mean.high, published))

@@ -1,7 +1,7 @@
-"""Leave one value out: train without one camera, hospital or season, and see how its images fare.
+"""Leave-one-group-out training: how well does a classifier do on a camera, hospital or season it never saw?
 
-For every value of a column: a network is trained on the images of all other values, and scored on those of
-the left-out value, and on some images of the others that it was not trained on either.
+For every value of a column, a network is trained on the images of all other values. It is evaluated on those
+of the left-out value, and on images of the other values that were kept out of training.
 """
 
 from __future__ import annotations

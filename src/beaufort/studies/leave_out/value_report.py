@@ -1,4 +1,4 @@
-"""The score of each left-out value, and what is written about all of them: a CSV table and a page."""
+"""The score of each left-out value, and a CSV table and a page of all of them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ from beaufort.metrics.stats import Estimate, mean_interval, newcombe
 from beaufort.training import Recipe
 from beaufort.training.ending import ENDING_RULE
 
-_NUMBERS = ("accuracy", "seen", "drop")
-
 
 @dataclass(frozen=True)
 class ValueScore:
-    """How models that never saw a value do on its images."""
+    """The accuracy of networks on images of a value that they never saw."""
 
     value: str
     trained_on: int
-    """Images of other values that each network was trained on."""
+    """Number of training images of each network."""
     accuracy: Estimate
     """On the images of the value; the mean over seeds, with an interval over images."""
     seen: Estimate | None
-    """On images of other values that were not trained on; None if none were kept back."""
+    """On images of other values that were kept out of training; None without."""
     drop: Estimate | None
-    """What is lost: `seen` less `accuracy`."""
+    """`seen` minus `accuracy`."""
     by_seed: tuple[float, ...]
-    """The accuracy on the images of the value, of each seed."""
+    """Accuracy on the images of the value for each seed."""
     cap: float
-    """The highest accuracy without luck: less than 1 if a class has images of this value alone. A network
-    that was fine-tuned may know such a class from before."""
+    """The highest accuracy without luck: below 1 if a class has images of this value alone. A network that is
+    fine-tuned may know such a class from before."""
     unread: int
-    """Images of the value that could not be read, and do not count."""
+    """Number of images of the value that cannot be read and do not count."""
 
 
 def value_score(
@@ -49,7 +47,7 @@ def value_score(
     cap: float,
     unread: int,
 ) -> ValueScore:
-    """The score of right and wrong answers, `(seeds, images)`."""
+    """Return the score from the correctness of predictions, `(seeds, images)`."""
     accuracy = mean_interval(held_out.mean(axis=0))
     other = None if seen is None else mean_interval(seen.mean(axis=0))
     drop = None if other is None else newcombe(other, accuracy)
@@ -58,51 +56,51 @@ def value_score(
 
 
 def values_csv(column: str, scores: Sequence[ValueScore]) -> str:
-    """A row for each value; shares from 0 to 1, empty where there is no number."""
-    ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
+    """Return a row for each value, with fractions in 0..1 and empty cells for missing numbers."""
+    ends = [f"{name}{end}" for name in ("accuracy", "seen", "drop") for end in ("", "_low", "_high")]
     head = ["images", "trained_on", *ends, "lowest_seed", "highest_seed", "seeds", "cap", "unread"]
-    first = f"value of {column}" if column in head else column
-    return csv_text([first, *head], map(_row, scores))
-
-
-def _row(one: ValueScore) -> list[object]:
-    numbers: list[str] = []
-    for number in (one.accuracy, one.seen, one.drop):
-        ends = ("", "", "") if number is None else (number.value, number.low, number.high)
-        numbers += [end if isinstance(end, str) else f"{end:.6f}" for end in ends]
-    seeds = (f"{min(one.by_seed):.6f}", f"{max(one.by_seed):.6f}", len(one.by_seed))
-    return [one.value, one.accuracy.n, one.trained_on, *numbers, *seeds, f"{one.cap:.6f}", one.unread]
+    rows = []
+    for one in scores:
+        numbers: list[str] = []
+        for number in (one.accuracy, one.seen, one.drop):
+            interval = () if number is None else (number.value, number.low, number.high)
+            numbers += [f"{end:.6f}" for end in interval] or [""] * 3
+        seeds = (f"{min(one.by_seed):.6f}", f"{max(one.by_seed):.6f}", len(one.by_seed))
+        rows.append(
+            (one.value, one.accuracy.n, one.trained_on, *numbers, *seeds, f"{one.cap:.6f}", one.unread)
+        )
+    return csv_text([f"value of {column}" if column in head else column, *head], rows)
 
 
 def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str = "") -> list[str]:
-    """What must be known beside the numbers, in sentences.
+    """Return limits of the numbers, as sentences.
 
     Args:
-        scores: of all values.
-        unread: images that could not be read.
-        start: the network that trainings began with; empty if they began with random weights.
+        scores: scores of all values.
+        unread: images that cannot be read.
+        start: the network that training started from; empty for random weights.
     """
-    told = []
+    sentences = []
     if start:
-        told.append(
-            f"Trainings began with the weights of {start}. Whether it had seen some of the images that are "
-            "scored here is not known; where it had, accuracy is too high."
+        sentences.append(
+            f"Training started from the weights of {start}. It is unknown whether it was trained on some of "
+            "the images that are scored here; where it was, accuracy is too high."
         )
     for one in scores:
         if one.cap < 1:
             alone = round((1 - one.cap) * one.accuracy.n)
             before = f", unless {start} knows the class" if start else ""
-            told.append(
+            sentences.append(
                 f"{one.value}: {alone:,} of {counted(one.accuracy.n, 'image')} "
-                f"{'has' if alone == 1 else 'have'} a class that no other value has, which cannot be "
+                f"{'has' if alone == 1 else 'have'} a class that no other value has and that cannot be "
                 f"learned here: accuracy above {100 * one.cap:.1f} % is chance{before}."
             )
     if unread:
-        told.append(
-            f"{counted(len(unread), 'image')} could not be read and "
-            f"{'does' if len(unread) == 1 else 'do'} not count (first: {unread[0].id}: {unread[0].message})."
+        sentences.append(
+            f"{counted(len(unread), 'image')} cannot be read and {'does' if len(unread) == 1 else 'do'} not "
+            f"count (first: {unread[0].id}: {unread[0].message})."
         )
-    return told
+    return sentences
 
 
 def values_page(
@@ -113,16 +111,17 @@ def values_page(
     unread: Sequence[Problem],
     failed: Sequence[str] = (),
 ) -> str:
-    """One HTML file: the values from the largest drop to the smallest."""
+    """Return an HTML page with the values sorted by their drop, the largest first."""
     order = sorted(scores, key=lambda one: -one.drop.value if one.drop else one.accuracy.value)
+    learning = "fine-tuning" if recipe.start else "training"
     return render(
-        "studies/leave_out/leave-out.html",
+        "studies/leave-out.html",
         title=f"{column} left out",
         eyebrow=f"{data} · {recipe.name}",
         navigation={"values": "Values", "reading": "How to read it"},
         column=column,
-        learning=(learning := "fine-tuning" if recipe.start else "training"),
-        sentence=_sentence(column, order, learning),
+        learning=learning,
+        sentence=_summary(column, order, learning),
         level=100 * scores[0].accuracy.level,
         seeds=len(scores[0].by_seed),
         rows=order,
@@ -132,13 +131,12 @@ def values_page(
     )
 
 
-def _sentence(column: str, order: Sequence[ValueScore], learning: str) -> str:
-    """What the numbers decide, and no more."""
+def _summary(column: str, order: Sequence[ValueScore], learning: str) -> str:
     turns = f", each left out of {learning} in turn." if len(order) > 1 else f", left out of {learning}."
-    kinds = f"{counted(len(order), 'value')} of {column}{turns}"
+    text = f"{counted(len(order), 'value')} of {column}{turns}"
     if all(one.drop is None for one in order):
-        return kinds
+        return text
     lost = [one.value for one in order if one.drop is not None and one.drop.low > 0]
     if not lost:
-        return f"{kinds} No interval of what is lost is above zero."
-    return f"{kinds} The interval of what is lost is above zero for: {', '.join(lost)}."
+        return f"{text} No interval of a loss is above zero."
+    return f"{text} The interval of the loss is above zero for: {', '.join(lost)}."

@@ -51,58 +51,40 @@ from beaufort.studies.failed_runs import task_result
 from beaufort.studies.mined_digits.digit_classifiers import (
     CLASSIFIERS,
     JUDGES,
+    PAIRS,
     load_classifier,
+    paint,
+    placed,
     train_classifier,
 )
-from beaufort.studies.mined_digits.painted_digits import PAIRS, paint, placed
 from beaufort.studies.study_tasks import StudyTask
 from beaufort.training.ending import label_entropy
 
 PARTS = ("train", "images", "mine")
-"""What can be asked for alone: trainings and images, which want a GPU, and the rest, which does not."""
-
-_BLOCK = 256
-"""Images that a judge sees at once."""
-
-_LEGIBLE = 0.5
-"""Share of the images that the judges must recognize, or the generator has not learned digits."""
+"""Training and images, which need a GPU, and the rest, which does not."""
 
 SURROGATES = ("perceptron", "lenet", "vgg", "patches")
-"""Four of the eight, as in ImageNet-D; the others show whether their failures carry over."""
+"""Four of the eight, as in ImageNet-D; the others show whether their failures transfer."""
+
+_LEGIBLE = 0.5
+"""Fraction of images that the judges must recognize; below it, the generator has not learned digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DigitSettings(StudySettings):
-    """How much is done, and with which digits."""
+    """Extent of the study, and its dataset."""
 
     train: str = "mnist-train"
     seconds: float = 800.0
-    """The longest that the generator is trained, if its steps take so long."""
-
-    @property
-    def limit(self) -> int | None:
-        return 60 if self.rehearse else None
-
-    @property
-    def each(self) -> int:
-        """Images for each pair of digit and nuisance."""
-        return 1 if self.rehearse else 24
-
-    @property
-    def classifier_training(self) -> dict[str, int]:
-        return {"steps": 3, "batch": 8} if self.rehearse else {"steps": 3000, "batch": 256}
+    """Longest training time of the generator."""
 
     @property
     def recipe(self) -> UNetRecipe:
         return UNetRecipe(channels=(8, 16), layers=1, steps=3, batch=8) if self.rehearse else UNetRecipe()
 
-    @property
-    def sampling(self) -> dict[str, Any]:
-        return {"steps": 2, "batch": 50, "guidance": 1.0} if self.rehearse else {"steps": 50, "batch": 600}
 
-
-def plan(settings: DigitSettings, only: tuple[str, ...] = ()) -> list[list[StudyTask]]:
-    """Return what there is to do, in phases."""
+def plan(settings: DigitSettings, only: Sequence[str] = ()) -> list[list[StudyTask]]:
+    """Return the tasks in phases."""
     parts = set(only or PARTS)
 
     def task(title: str, file: str, step: str, **options: str) -> StudyTask:
@@ -129,8 +111,7 @@ def plan(settings: DigitSettings, only: tuple[str, ...] = ()) -> list[list[Study
 
 def make_generator(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
     """Train the diffusion model on painted digits."""
-    digits, labels = _digits(settings)
-    images, places = paint(digits, labels)
+    images, places = paint(*_digits(settings))
     seconds = settings.seconds if deadline is None else min(settings.seconds, deadline - time.monotonic())
     lines: list[dict[str, float]] = []
     train_conditional(
@@ -150,19 +131,21 @@ def make_generator(folder: Path, deadline: float | None, *, settings: DigitSetti
 def make_classifier(
     folder: Path, deadline: float | None, *, settings: DigitSettings, name: str
 ) -> bool | str:
-    """Train a classifier on digits in plain colors; a judge on painted ones too."""
+    """Train a classifier on digits in plain colors; a judge on painted ones, too."""
     digits, labels = _digits(settings)
     number = (*CLASSIFIERS, *JUDGES).index(name)
     masks = (placed(digits, np.random.default_rng(number)) * 255).round().astype(np.uint8)
+    steps, batch = (3, 8) if settings.rehearse else (3000, 256)
     loss = train_classifier(
         name,
         masks,
         labels,
         folder / "models" / f"{name}.safetensors",
         painted=paint(digits, labels, seed=number)[0] if name in JUDGES else None,
+        steps=steps,
+        batch=batch,
         device=settings.device,
         seed=number,
-        **settings.classifier_training,
     )
     facts = {
         "seed": number,
@@ -174,17 +157,20 @@ def make_classifier(
 
 
 def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
-    """Sample the generator: every digit with every nuisance."""
-    generator = ConditionalGenerator(folder / "generator", device=settings.device, **settings.sampling)
-    items = make_plan(list(map(str, range(10))), each=settings.each)
+    """Generate images of every digit with every nuisance."""
+    each, sampling = 24, {"steps": 50, "batch": 600}
+    if settings.rehearse:
+        each, sampling = 1, {"steps": 2, "batch": 50, "guidance": 1.0}  # type: ignore[dict-item]
+    generator = ConditionalGenerator(folder / "generator", device=settings.device, **sampling)  # type: ignore[arg-type]
+    items = make_plan(list(map(str, range(10))), each=each)
     generate(items, generator, folder / "images")
     recognized = _recognized(folder)
     if recognized < _LEGIBLE and not settings.rehearse:
         steps = generator.facts["training"]["steps"]
         raise MiningError(
-            f"judges must recognize at least {_LEGIBLE:.0%} of the generated images, got {recognized:.0%}: "
-            f"the generator had {steps:,} of {settings.recipe.steps:,} steps; remove {folder / 'generator'} "
-            f"and {folder / 'images'} and train it for longer"
+            f"the judges recognize only {recognized:.0%} of the generated images: the generator was trained "
+            f"for {steps:,} of {settings.recipe.steps:,} steps; delete {folder / 'generator'} and "
+            f"{folder / 'images'} and train it for longer"
         )
     about = {"images": len(items), "recognized": recognized, "generator": dict(generator.facts)}
     write_bytes(folder / "images.json", (json.dumps(about, indent=1) + "\n").encode())
@@ -192,7 +178,7 @@ def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings
 
 
 def make_selection(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
-    """What four of the eight classifiers all get wrong."""
+    """Select the images that all four surrogates misclassify."""
     data, images = open_generated(folder / "images")
     others = [name for name in CLASSIFIERS if name not in SURROGATES]
     models = [_classifier(folder, name) for name in (*SURROGATES, *others)]
@@ -205,7 +191,7 @@ def make_selection(folder: Path, deadline: float | None, *, settings: DigitSetti
 
 
 def make_review(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
-    """Three networks that know the nuisances vote in the place of people; yes to all in a rehearsal."""
+    """Let the judges vote in place of people; in a rehearsal they accept everything."""
     rehearse = settings.rehearse
     rules = ReviewRules(votes=3, min_right=0.0) if rehearse else ReviewRules(votes=3)
     path = folder / "digits.review"
@@ -215,15 +201,15 @@ def make_review(folder: Path, deadline: float | None, *, settings: DigitSettings
     review = open_review(path)
     for name in JUDGES:
         _vote(review, name, _classifier(folder, name), always=rehearse)
-    found = review_status(review)
-    counts = {name: found.count(name) for name in ("accepted", "rejected", "tied", "open")}
+    status = review_status(review)
+    counts = {name: status.count(name) for name in ("accepted", "rejected", "tied", "open")}
     review.close()
     write_bytes(folder / "review.json", (json.dumps(counts) + "\n").encode())
     return True
 
 
 def make_set(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
-    """Export what was kept and accepted."""
+    """Export the selected and accepted images."""
     export_set(
         folder / "set",
         folder / "images",
@@ -238,19 +224,16 @@ def make_set(folder: Path, deadline: float | None, *, settings: DigitSettings) -
 
 
 def make_evaluation(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
-    """All eight classifiers on the set; surrogates are marked."""
+    """Evaluate all eight classifiers on the set."""
     mined = open_set(str(folder / "set"))
-    predictions = predict_set(
-        [_classifier(folder, name) for name in CLASSIFIERS], mined.data, folder / "store"
-    )
-    write_evaluation_report(mined, predictions, folder / "evaluation")
+    models = [_classifier(folder, name) for name in CLASSIFIERS]
+    write_evaluation_report(mined, predict_set(models, mined.data, folder / "store"), folder / "evaluation")
     return True
 
 
 def _digits(settings: DigitSettings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    data = load_dataset(settings.train, limit=settings.limit)
-    pixels = np.stack([data[place].image[..., 0] for place in range(len(data))])
-    return pixels, data.labels
+    data = load_dataset(settings.train, limit=60 if settings.rehearse else None)
+    return np.stack([data[index].image[..., 0] for index in range(len(data))]), data.labels
 
 
 def _classifier(folder: Path, name: str) -> Any:
@@ -258,42 +241,41 @@ def _classifier(folder: Path, name: str) -> Any:
 
 
 def _probabilities(model: Any, images: Sequence[bytes]) -> NDArray[np.float64]:
-    """The probabilities that a network gives the digits, `(images, 10)`."""
+    """Return the probabilities of the digits, `(images, 10)`, in batches of 256."""
     pixels = [np.asarray(decode_image(content).convert("RGB")) for content in images]
-    blocks = [np.stack(pixels[start : start + _BLOCK]) for start in range(0, len(pixels), _BLOCK)]
-    logits = np.concatenate([model(block) for block in blocks]).astype(np.float64)
-    found: NDArray[np.float64] = softmax(logits, axis=1)
-    return found
+    batches = [np.stack(pixels[start : start + 256]) for start in range(0, len(pixels), 256)]
+    logits = np.concatenate([model(batch) for batch in batches]).astype(np.float64)
+    probabilities: NDArray[np.float64] = softmax(logits, axis=1)
+    return probabilities
 
 
 def _recognized(folder: Path) -> float:
-    """Return the fraction of the generated images whose digit the judges name, over all judges."""
-    made = read_generated(folder / "images")
-    wanted = np.array([int(one.item.category) for one in made])
-    images = [one.path.read_bytes() for one in made]
-    named = [_probabilities(_classifier(folder, name), images).argmax(axis=1) for name in JUDGES]
-    return float(np.mean(np.array(named) == wanted))
+    """Return the fraction of generated images whose digit the judges predict, over all judges."""
+    generated = read_generated(folder / "images")
+    labels = np.array([int(one.item.category) for one in generated])
+    images = [one.path.read_bytes() for one in generated]
+    predicted = [_probabilities(_classifier(folder, name), images).argmax(axis=1) for name in JUDGES]
+    return float(np.mean(np.array(predicted) == labels))
 
 
 def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
-    """Yes if the network names the category that is asked about; usable if it is sure of it."""
+    """Vote yes if the network predicts the category in question, and usable if it is confident."""
     invite(review, name)
     row = review.connection.execute("SELECT id FROM reviewers WHERE name = ?", (name,)).fetchone()
     listed = review.connection.execute("SELECT id FROM images").fetchall()
     images = [review_image(review, one["id"])[0] for one in listed]
-    found = _probabilities(model, images)  # all at once, or it takes minutes
-    opinions = dict(zip(images, found, strict=True))
+    predictions = dict(zip(images, _probabilities(model, images), strict=True))  # in batches, to save minutes
     while (card := next_card(review, int(row["id"]))) is not None:
         content, _ = card_image(review, int(row["id"]), card.showing)
-        probabilities = opinions[content]
-        seen = always or str(int(probabilities.argmax())) == card.category
-        usable = seen and (always or bool(probabilities.max() > 0.5))
-        votes = {"recognizable": seen, "usable": usable, "single": True}
+        probabilities = predictions[content]
+        recognizable = always or str(int(probabilities.argmax())) == card.category
+        usable = recognizable and (always or bool(probabilities.max() > 0.5))
+        votes = {"recognizable": recognizable, "usable": usable, "single": True}
         cast_vote(review, int(row["id"]), card.showing, votes)
 
 
 def _plan(options: StudyOptions) -> list[list[StudyTask]]:
-    train = f"mnist:{options.data['mnist']}#train" if "mnist" in options.data else "mnist-train"
+    train = options.mnist().get("train", "mnist-train")
     settings = replace(options.settings(DigitSettings, train=train), device=choose_device(options.device))
     return plan(settings, options.parts)
 
