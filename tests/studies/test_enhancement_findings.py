@@ -435,7 +435,7 @@ def test_the_page_has_the_numbers_of_its_predictions(tmp_path: Path) -> None:
     assert verdicts["nlm"]["claim"] == statement
     assert f"| {statement} | {verdicts['nlm']['verdict']} |" in page
     html = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert f'<td><a href="#nlm">{statement}</a></td><td>{verdicts["nlm"]["verdict"]}</td>' in html
+    assert f'<a href="#nlm">{statement}</a>' in html
     known = get_baseline("alexnet").select(WHOLE.corruptions, (1, 2, 3, 4, 5))
     for row in table(tmp_path / "nlm.csv"):
         if row["metric"] not in ("mCE", "fog CE"):

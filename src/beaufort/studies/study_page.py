@@ -77,7 +77,7 @@ class StudyPage:
         yield "index.html", html.encode()
 
     def markdown(self) -> str:
-        return render_fragment("studies/study.md", **self._values()) + "\n"
+        return render_fragment("studies/study.md", **self._values())
 
     def _values(self) -> dict[str, Any]:
         failed = PageSection(

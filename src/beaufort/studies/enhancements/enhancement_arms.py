@@ -98,8 +98,8 @@ def data_settings(data: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that follow from locations of datasets."""
     names = {"imagenet": "photos", "networks": "networks"}
     found = {setting: data[name] for name, setting in names.items() if name in data}
-    for name, place in found.items():
-        if ":" not in place and not Path(place).exists():
+    for name in names:
+        if ":" not in (place := data.get(name, "")) and not Path(place).exists():
             raise OptionError(f"{name} not found: {place}")
     if place := data.get("cifar10"):
         found |= {name: f"{place}#{name}" for name in ("train", "test")}
