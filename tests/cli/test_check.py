@@ -49,11 +49,11 @@ def test_fine() -> None:
     code, out, _ = run("check", "python:check_nets:colors", *KNOWN)
     assert code == 0
     assert out.startswith("colors: 3 classes, digest sha256:")
-    assert "nothing wrong was found" in out
-    assert "were not judged" in out
+    assert "no problem found" in out
+    assert "value range and channel order not checked" in out
 
 
-def test_warnings_are_told_and_end_well() -> None:
+def test_warnings_do_not_change_the_exit_code() -> None:
     code, out, _ = run("check", "python:check_nets:colors")
     assert code == 0
     assert "warning: digest:" in out
@@ -70,11 +70,11 @@ def test_problems() -> None:
     assert "deterministic" in {finding["check"] for finding in told["findings"]}
 
 
-def test_an_unlabeled_picture_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
+def test_unreadable_images_without_labels_are_listed(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
     folder.mkdir()
-    (folder / "broken.png").write_bytes(b"no picture")
-    command = ("check", "python:check_nets:colors", *KNOWN, "--data", "pictures")
+    (folder / "broken.png").write_bytes(b"no image")
+    command = ("check", "python:check_nets:colors", *KNOWN, "--data", "images")
     code, _, error = run(*command)
     assert code == 2
     assert "broken.png" in error
@@ -83,7 +83,7 @@ def test_an_unlabeled_picture_that_cannot_be_read_is_told(tmp_path: Path) -> Non
     code, out, error = run(*command)
     assert code == 1
     assert "colors: 3 classes" in out
-    assert "1 picture could not be read and had no part in it" in error
+    assert "1 image could not be read" in error
 
 
 def test_wrong_class_count() -> None:
@@ -95,22 +95,22 @@ def test_wrong_class_count() -> None:
 def test_unusable() -> None:
     code, out, _ = run("check", "python:check_nets:broken", *KNOWN)
     assert code == 2
-    assert "unusable: answers:" in out
+    assert "unusable: " in out
     code, _, errors = run("check", "absent.onnx")
-    assert (code, errors.startswith("beaufort: absent.onnx is not a file")) == (2, True)
+    assert (code, "absent.onnx" in errors) == (2, True)
     code, _, errors = run("check", "python:check_nets:colors", "--set", "clases=3")
     assert code == 2
     assert "did you mean 'classes'" in errors
 
 
-def test_labeled_pictures_judge_the_channel_order(tmp_path: Path) -> None:
+def test_labeled_images_check_the_channel_order(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 60)
     images = rng.integers(0, 120, (60, 16, 16, 3)).astype(np.uint8)
     images[np.arange(60), ..., labels] += 100
     np.savez(tmp_path / "samples.npz", images=images, labels=labels)
     code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--data", "samples.npz")
-    assert (code, "not judged" in out) == (0, False)
+    assert (code, "not checked" in out) == (0, False)
     arguments = [*KNOWN, "--set", "order=BGR", "--data", "samples.npz"]
     code, out, _ = run("check", "python:check_nets:colors", *arguments)
     assert code == 1
@@ -130,7 +130,7 @@ def test_ls_models() -> None:
 
 
 def color_samples(path: Path, names: tuple[str, ...], count: int = 30) -> None:
-    """Pictures whose brightest channel is the place of their class."""
+    """Write images whose brightest channel is the index of their class."""
     from PIL import Image
 
     rng = np.random.default_rng(0)
@@ -142,7 +142,7 @@ def color_samples(path: Path, names: tuple[str, ...], count: int = 30) -> None:
             Image.fromarray(pixels).save(path / name / f"{i}.png")
 
 
-def test_accuracy_is_told_when_all_is_well(tmp_path: Path) -> None:
+def test_accuracy_is_printed(tmp_path: Path) -> None:
     color_samples(tmp_path / "data", ("a", "b", "c"))
     code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--data", "data")
     assert code == 0
@@ -151,7 +151,7 @@ def test_accuracy_is_told_when_all_is_well(tmp_path: Path) -> None:
     assert json.loads(out)["accuracy"]["value"] == 1
 
 
-def test_a_wrong_class_order_is_called_one(tmp_path: Path) -> None:
+def test_a_wrong_class_order_is_found(tmp_path: Path) -> None:
     """Neither range nor BGR is blamed."""
     color_samples(tmp_path / "data", ("red", "green", "blue"))  # sorted, these are 2, 1 and 0
     order = Path("order.txt")
@@ -170,7 +170,7 @@ def test_a_wrong_class_order_is_called_one(tmp_path: Path) -> None:
     assert (code, "100.0%; chance" in out) == (0, True)
 
 
-def test_at_chance_for_no_reason_that_can_be_seen(tmp_path: Path) -> None:
+def test_accuracy_at_chance_without_a_visible_reason(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (60, 16, 16, 3)).astype(np.uint8)
     np.savez(tmp_path / "samples.npz", images=images, labels=rng.integers(0, 3, 60))
@@ -182,7 +182,7 @@ def test_at_chance_for_no_reason_that_can_be_seen(tmp_path: Path) -> None:
     assert places == sorted(places)
 
 
-def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_unreadable_images_are_listed(tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / "data" / name).mkdir(parents=True)
         for number in range(3):
@@ -191,18 +191,18 @@ def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     command = ("check", "python:check_nets:colors", *KNOWN, "--data", "data", "--labels", "identity")
     code, out, error = run(*command)
     assert (code, error) == (0, ""), out
-    (tmp_path / "data" / "a" / "notes.txt").write_text("no picture, and not meant as one")
+    (tmp_path / "data" / "a" / "notes.txt").write_text("not an image")
     assert run(*command) == (0, out, "")
-    (tmp_path / "data" / "a" / "1.png").write_bytes(b"no picture")
+    (tmp_path / "data" / "a" / "1.png").write_bytes(b"no image")
     code, out, error = run(*command)
     assert code == 1
     assert "problem: a/1.png: " in error
-    assert "nothing wrong" not in out
-    assert "1 picture could not be read and had no part in it" in error
+    assert "no problem" not in out
+    assert "1 image could not be read" in error
     assert [one["id"] for one in json.loads(run(*command, "--json")[1])["problems"]] == ["a/1.png"]
 
 
-def test_outputs_that_are_not_counted_in_the_spec_are_counted_as_in_a_run(tmp_path: Path) -> None:
+def test_more_classes_than_outputs(tmp_path: Path) -> None:
     for name in "abcde":
         (tmp_path / "five" / name).mkdir(parents=True)
         Image.new("RGB", (32, 32), "orange").save(tmp_path / "five" / name / "1.png")

@@ -49,12 +49,12 @@ def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
         (["stretch", "clahe:tiles=4"], "short side 28 bilinear, center 28×28, stretch, clahe-tiles4"),
     ],
 )
-def test_check_tells_what_is_done_to_images(filters: list[str], told: str) -> None:
+def test_check_prints_preprocessing(filters: list[str], told: str) -> None:
     chosen = [part for one in filters for part in ("--filter", one)]
     assert f"\npreprocessing: {told}, gray 0..1, " in invoke("check", "demo:digits", *chosen)
 
 
-def test_slips_and_the_list(digits: Path) -> None:
+def test_misspelled_filter_and_list_of_filters(digits: Path) -> None:
     said = invoke("check", "demo:digits", "--filter", "strech", code=2)
     assert said == "beaufort: unknown image filter 'strech'; did you mean 'stretch'?\n"
     names = [one["name"] for one in json.loads(invoke("ls", "filters", "--json"))]
@@ -64,19 +64,19 @@ def test_slips_and_the_list(digits: Path) -> None:
     assert "mirror=yes" in listed
 
 
-def test_a_front_end_that_is_given_twice_is_not_left_out(digits: Path) -> None:
+def test_filters_passed_by_two_options_are_an_error(digits: Path) -> None:
     twice = ("--filter", "stretch", "--set", "filter=clahe")
-    told = "beaufort: filter must be given once, got --filter and --set filter=…; leave one out\n"
+    message = "beaufort: --filter and --set filter=… cannot be used together\n"
     data = ("--data", str(digits))
-    assert invoke("check", "demo:digits", *twice, code=2) == told
-    assert invoke("run", "--model", "demo:digits", *data, "--corruption", "fog", *twice, code=2) == told
-    assert invoke("place", "--model", "demo:digits", *data, "--grid", "paper", *twice, code=2) == told
+    assert invoke("check", "demo:digits", *twice, code=2) == message
+    assert invoke("run", "--model", "demo:digits", *data, "--corruption", "fog", *twice, code=2) == message
+    assert invoke("place", "--model", "demo:digits", *data, "--grid", "paper", *twice, code=2) == message
     again = invoke("check", "demo:digits", "--set", "filter=stretch", "--set", "filter=clahe", code=2)
     assert again == "beaufort: model option 'filter' is given twice\n"
 
 
 @pytest.mark.parametrize("option", [("--filter", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
-def test_place_takes_options_of_a_run_only_for_a_run(option: tuple[str, str], tmp_path: Path) -> None:
+def test_place_options_of_runs_require_data(option: tuple[str, str], tmp_path: Path) -> None:
     for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):
         told = invoke("place", *source, *option, code=2)
         assert f"{option[0]} requires --data" in told
