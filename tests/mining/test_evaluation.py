@@ -75,11 +75,11 @@ def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
     page = show(tmp_path / "out" / "index.html")
     for section in ("nuisances", "categories"):  # marked wherever it stands
         assert "bold (surrogate)" in page.locator(f"#{section} thead").inner_text()
-    assert "no surrogates" in page.locator("#confusions .lead").inner_text()
+    assert "not surrogates" in page.locator("#confusions .lead").inner_text()
     total = sum((confusions(predictions, model) for model in ("faint", "vague")), Counter())
     times = [int(text) for text in page.locator("#confusions tbody td:last-child").all_inner_texts()]
     assert times == [count for _, count in total.most_common(15)]
-    assert "Failures of bold chose the images" in page.locator(".about").inner_text()
+    assert "selected by failures of bold" in page.locator(".about").inner_text()
     assert page.locator("#scores tbody th small").all_inner_texts() == ["surrogate"]
     for section in ("nuisances", "categories", "confusions"):
         assert page.locator(f"#{section} tbody tr").count() > 0

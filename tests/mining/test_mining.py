@@ -304,14 +304,14 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     twice = run(app, [*asked, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
     assert twice.exit_code == 2
     assert "given twice for texture" in " ".join(twice.output.split())
-    large = ["imagenet-d", plan, "--sample", "7"]
+    large = ["imagenet-d", "--sample", "7"]
     before = Path(plan).read_bytes()
-    refused = run(app, ["mine", "plan", *large])
+    refused = run(app, ["mine", "plan", *large, plan])
     assert refused.exit_code == 2
     assert "already contains a different plan" in " ".join(refused.output.split())
     assert Path(plan).read_bytes() == before
     for _ in range(2):  # the same plan again is no other
-        told = run(app, ["mine", "plan", str(tmp_path / "large.csv"), *large])
+        told = run(app, ["mine", "plan", *large, str(tmp_path / "large.csv")])
         assert "7 images planned" in told.output, told.output
     shutil.rmtree(out)
 

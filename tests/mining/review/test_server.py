@@ -229,7 +229,7 @@ def test_a_review_by_keyboard(
     def press(*keys: str, expect: int) -> None:
         for key in keys:
             page.keyboard.press(key)
-        done.filter(has_text=f"{expect} answered").wait_for()
+        done.filter(has_text=f"{expect} reviewed").wait_for()
         wait_for_card(page)
 
     page.keyboard.press("?")
@@ -269,8 +269,8 @@ def test_an_image_that_vanished_can_be_skipped_and_no_more(
         page.goto(f"{serve(path).url}/r/{people.tokens['ann']}")
         page.click("#begin")
         for answered in range(2):
-            page.locator("#card [role=status]").filter(has_text=f"{answered} answered").wait_for()
-            page.get_by_text("The image cannot be shown.").wait_for()
+            page.locator("#card [role=status]").filter(has_text=f"{answered} reviewed").wait_for()
+            page.get_by_text("The image cannot be displayed.").wait_for()
             assert page.locator("fieldset, #save").count() == 0
             for key in "yyy":
                 page.keyboard.press(key)
@@ -303,7 +303,7 @@ def test_a_phone_and_the_admin_page(
         assert wide <= 390
         for number in range(3):
             page.locator(f"fieldset >> nth={number} >> label").filter(has_text=answer.capitalize()).tap()
-        page.locator("#card [role=status]").filter(has_text="1 answered").wait_for()
+        page.locator("#card [role=status]").filter(has_text="1 reviewed").wait_for()
     page = browse(f"{server.url}/r/{people.tokens['chief']}")
     assert page.locator("#reviewers tbody tr").count() == 2
     people.review.close()
