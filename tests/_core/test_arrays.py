@@ -1,4 +1,4 @@
-"""What is accepted as an image, what is not, and what the refusal says."""
+"""What is accepted as an image, what is not, and the error messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort._core.arrays import open_images
+from beaufort._core.arrays import as_batch
 from beaufort._core.errors import BeaufortError, ImageTypeError, ImageValueError
 
 CASES = [
@@ -28,9 +28,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("image", "error", "says"), CASES)
-def test_refused(image: object, error: type[BeaufortError], says: str) -> None:
+def test_invalid_images(image: object, error: type[BeaufortError], says: str) -> None:
     with pytest.raises(error, match=says):
-        open_images(image)
+        as_batch(image)
 
 
 def test_shapes() -> None:
@@ -42,7 +42,7 @@ def test_shapes() -> None:
         ((5, 20, 30, 4), (5, 20, 30, 3)),
         ((0, 20, 30, 3), (0, 20, 30, 3)),
     ):
-        batch = open_images(np.zeros(shape, np.uint8))
+        batch = as_batch(np.zeros(shape, np.uint8))
         assert batch.color.shape == inside
         assert isinstance(batch.color, np.ndarray)
         assert batch.color.flags.c_contiguous
@@ -52,12 +52,12 @@ def test_shapes() -> None:
 def test_strided_views_are_read_rightly() -> None:
     whole = np.arange(40 * 60 * 3, dtype=np.uint8).reshape(40, 60, 3)
     view = whole[::2, ::-2, ::-1]
-    assert np.array_equal(open_images(view).color[0], view)
+    assert np.array_equal(as_batch(view).color[0], view)
 
 
 def test_gray_with_alpha() -> None:
     image = Image.new("LA", (20, 30), (100, 7))
-    batch = open_images(image)
+    batch = as_batch(image)
     assert batch.color.shape == (1, 30, 20, 1)
     assert batch.alpha is not None
     assert (batch.alpha == 7).all()

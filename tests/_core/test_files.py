@@ -119,7 +119,7 @@ def test_a_file_system_that_cannot_sync_folders(
             write_bytes(tmp_path / "a", b"content")
 
 
-def test_an_output_takes_away_what_killed_processes_left(tmp_path: Path) -> None:
+def test_writing_output_removes_leftovers(tmp_path: Path) -> None:
     left = tmp_path / f".beaufort-{files_module._HOST}-{2**22 + 1}-{'0' * 8}-0.part"
     left.write_bytes(b"half")
     write_output(tmp_path / "page.html", b"whole")
@@ -131,8 +131,8 @@ def test_an_output_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OptionError, match=r"page\.html cannot be written \(No space left on device\)"):
+    with pytest.raises(OptionError, match=r"page\.html.*No space left on device"):
         write_output(tmp_path / "page.html", b"whole")
-    with pytest.raises(OptionError, match="output must be a file, got the folder"):
+    with pytest.raises(OptionError, match="output must be a file"):
         write_output(tmp_path, b"whole")
     assert not list(tmp_path.iterdir())

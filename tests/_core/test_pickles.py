@@ -67,7 +67,7 @@ def test_nothing_is_called(tmp_path: Path, protocol: int) -> None:
         b"\x80\x02P5\n.",
     ],
 )
-def test_junk_is_refused(content: bytes) -> None:
+def test_junk_is_rejected(content: bytes) -> None:
     with pytest.raises(PickleError):
         read_pickle(content)
 

@@ -1,4 +1,4 @@
-"""Corruptions, data sets and suites of someone's own package reach every command."""
+"""Corruptions, datasets and suites of a plug-in package are available in every command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beaufort._core.plugins import load_plugins
 from beaufort.suites import get_suite, register_suite
 
 MODULE = '''
-"""A corruption, a kind of data set, a metric, a suite and a model, as a package of one's own has them."""
+"""A corruption, a kind of dataset, a metric, a suite and a model of a plug-in package."""
 
 from typing import NamedTuple
 
@@ -140,9 +140,9 @@ def test_a_module_is_imported_by_name(package: Path, tmp_path: Path) -> None:
     done = beaufort(*RUN, "--store", "results", "--import", "street_weather", cwd=tmp_path)
     (report,) = [line.split() for line in done.stdout.splitlines() if "beaufort report" in line]
     assert beaufort(*report[1:], cwd=tmp_path).returncode == 0  # it is told with --import
-    absent = beaufort("--import", "stret_weather", "ls", "suites", cwd=tmp_path)
-    assert absent.returncode == 2
-    assert "--import must name a module that can be imported, got 'stret_weather'" in absent.stderr
+    missing = beaufort("--import", "stret_weather", "ls", "suites", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "'stret_weather'" in missing.stderr
 
 
 def test_a_report_needs_the_metrics_of_its_suite(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_broken_package_is_a_warning(package: Path, tmp_path: Path) -> None:
     (package / "street_weather.py").write_text("import no_such_module_anywhere\n")
     listed = beaufort("ls", "suites", cwd=tmp_path, path=package)
     assert listed.returncode == 0
-    assert "the plug-in street of street-weather cannot be imported" in listed.stderr
+    assert "the plug-in street of street-weather" in listed.stderr
     assert "imagenet-c" in listed.stdout
 
 

@@ -48,7 +48,7 @@ def test_near_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("weather", "unknown corruption 'weather': it is the name of a list of corruptions$"),
         (
@@ -58,16 +58,16 @@ def test_near_names() -> None:
         ),
     ],
 )
-def test_names_of_something_else_are_told(name: str, told: str) -> None:
+def test_names_of_other_things_are_reported(name: str, message: str) -> None:
     """`stylize` had the near name `stripe`."""
     import beaufort.suites.conditions  # noqa: F401  registers shifts
 
-    with pytest.raises(UnknownNameError, match=told):
+    with pytest.raises(UnknownNameError, match=message):
         corruptions[name]
-    with pytest.raises(UnknownNameError, match=told.replace("$", r" \(in the chain ")):
+    with pytest.raises(UnknownNameError, match=message.replace("$", r" \(in the chain ")):
         Chain.parse(f"{name}@2+fog@3")
     if name == "stylize":
-        with pytest.raises(UnknownNameError, match=told):
+        with pytest.raises(UnknownNameError, match=message):
             expand_names([name], kind="corruption")
 
 
@@ -75,8 +75,8 @@ def test_near_names_in_another_case() -> None:
     registry = Registry[int]("thing")
     for name in ("clahe", "Stretch", "STRETCH", "nlm"):
         registry.register(name, 1)
-    for wrong, told in (("CLAHE", "'clahe'"), ("Clah", "'clahe'"), ("stretch", "'STRETCH' or 'Stretch'")):
-        with pytest.raises(UnknownNameError, match=f"unknown thing '{wrong}'; did you mean {told}"):
+    for wrong, message in (("CLAHE", "'clahe'"), ("Clah", "'clahe'"), ("stretch", "'STRETCH' or 'Stretch'")):
+        with pytest.raises(UnknownNameError, match=f"unknown thing '{wrong}'; did you mean {message}"):
             registry[wrong]
 
 
@@ -85,8 +85,8 @@ def test_other_names_in_another_case() -> None:
     registry = Registry[int]("thing")
     registry.register("stripe", 1)
     registry.reserve(["stylize"], "a shift", "write stylize@LEVEL")
-    told = "unknown thing 'Stylize': 'stylize' is the name of a shift; write stylize@LEVEL$"
-    with pytest.raises(UnknownNameError, match=told):
+    message = "unknown thing 'Stylize': 'stylize' is the name of a shift; write stylize@LEVEL$"
+    with pytest.raises(UnknownNameError, match=message):
         registry["Stylize"]
     assert "did you mean 'stylize'" in registry.unknown_message("Stylize", {"stripe": 1, "stylize": 2})
 

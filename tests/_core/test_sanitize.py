@@ -76,8 +76,8 @@ def test_lines_can_be_kept() -> None:
 
 def test_errors_keep_no_secrets() -> None:
     for kind in (BeaufortError, ImageFileError, OptionError, AssetError, UnknownNameError):
-        error = kind("no answer from http://me:SECRET@host/x?key=SECRET")
-        assert str(error) == "no answer from http://host/x"
+        error = kind("no response from http://me:SECRET@host/x?key=SECRET")
+        assert str(error) == "no response from http://host/x"
         assert "SECRET" not in repr(error)
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
 

@@ -165,7 +165,7 @@ def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         tests = importlib.import_module("test_street_dust")
         for contract in tests.CORRUPTION_CONTRACTS:
             tests.test_contract(contract)
-        tests.test_the_patch_is_there()
+        tests.test_patch_has_the_right_size()
         assert "street_dust" in invoke("ls", "corruptions")
     finally:
         for module in ("street_dust", "test_street_dust"):
@@ -178,14 +178,14 @@ def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("fog", "the name 'fog' is taken in Beaufort; use another name"),
-        ("weather", "the name 'weather' is taken in Beaufort"),  # a list of corruptions
-        ("rotate_frames", "the name 'rotate_frames' is taken in Beaufort"),  # a shift
-        ("np", "the name 'np' is taken in Beaufort"),  # a word of the template
-        ("json", "a module called 'json' is already installed; use another name"),
-        ("Fog", "must be 2 to 40 lower-case letters"),
-        ("../x", "must be 2 to 40 lower-case letters"),
-        ("class", "and no word of Python, got 'class'"),
+        ("fog", "the name 'fog' is already used"),
+        ("weather", "the name 'weather' is already used"),  # a list of corruptions
+        ("rotate_frames", "the name 'rotate_frames' is already used"),  # a shift
+        ("np", "the name 'np' is already used"),  # a word of the template
+        ("json", "a module called 'json' is already installed"),
+        ("Fog", "'Fog'"),
+        ("../x", "'../x'"),
+        ("class", "'class'"),
     ],
 )
 def test_names_that_are_refused(
@@ -214,7 +214,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "mine").mkdir()
     invoke("new", "corruption", "street_dust", "mine")
     says = invoke("new", "corruption", "street_dust", "mine", code=2)
-    assert "the folder of a new package must be empty or missing, got mine" in says
+    assert "mine is not empty" in says
 
 
 def test_published_suites_are_what_they_were() -> None:

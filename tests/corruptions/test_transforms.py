@@ -249,12 +249,12 @@ def test_scale_is_checked_at_once() -> None:
 @pytest.mark.parametrize(
     ("image", "error", "says"),
     [
-        (torch.zeros(3, 40, 40), ImageTypeError, "before scaling and normalizing"),
+        (torch.zeros(3, 40, 40), ImageTypeError, "before normalizing"),
         (torch.zeros(40, 40, 3, dtype=torch.uint8), ImageValueError, "movedim"),
         (torch.zeros(40, 40, dtype=torch.uint8), ImageValueError, "must be a uint8 tensor"),
         (np.zeros((40, 40, 3)), ImageTypeError, "multiply"),
         (Image.new("P", (40, 40)), ImageTypeError, "convert"),
-        ([[0]], OptionError, "must hold an image"),
+        ([[0]], OptionError, "no image"),
     ],
 )
 def test_wrong_images_are_refused(image: Any, error: type[Exception], says: str) -> None:
@@ -298,7 +298,7 @@ def test_a_label_beside_the_image_comes_back(photos: np.ndarray) -> None:
     again = step({"image": photos[0], "label": 7, "meta": {"file": "a.jpg"}})
     assert (again["label"], again["meta"]) == (7, {"file": "a.jpg"})
     np.testing.assert_array_equal(again["image"], alone)
-    with pytest.raises(OptionError, match="must hold an image"):
+    with pytest.raises(OptionError, match="no image"):
         step("a.jpg", 7)
     with pytest.raises(OptionError, match="expected an image"):
         step()

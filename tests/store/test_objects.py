@@ -119,9 +119,7 @@ def test_a_file_that_cannot_be_read_is_not_damaged(
     FileStore(s3).write(cell(), 0, answers(0, 10))
     store = impatient(s3, monkeypatch) if fault == "no answer" else FileStore(s3)
     proxy.faults = lambda request: fault if "/predictions/" in request.path else None
-    with pytest.raises(
-        FaultyFileError, match=r"cannot be read now \(asked 7 times in .* s, the last"
-    ) as caught:
+    with pytest.raises(FaultyFileError, match=r"cannot be read now \(.*7 times in .* s") as caught:
         store.read(cell())
     assert caught.value.finding.kind is Kind.unreadable
     assert [finding.kind for finding in store.collect()] == [Kind.unreadable]
@@ -279,7 +277,7 @@ def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     cut_off = FileStore(s3)
     for ask in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
-        with pytest.raises(StoreError, match=r"cannot be looked at: asked 7 times in .*127\.0\.0\.1:9"):
+        with pytest.raises(StoreError, match=r"cannot be looked at: .*7 times in .*127\.0\.0\.1:9"):
             ask()
 
 
@@ -297,7 +295,7 @@ def test_a_url_with_credentials_is_refused(url: str) -> None:
 
 
 def test_a_url_that_is_none_is_refused() -> None:
-    with pytest.raises(StoreError, match="must be a URL, got none") as caught:
+    with pytest.raises(StoreError, match="invalid URL") as caught:
         FileStore(f"s3://{KEY}:{SECRET}@[results/x")
     assert SECRET not in str(caught.value)
 

@@ -1,9 +1,9 @@
-"""The image types at the edge, and the one shape used inside.
+"""Conversion between the image types that callers pass and the batches used internally.
 
-Outside, an image is what the caller has: a uint8 NumPy array `(h, w)`, `(h, w, c)` or
-`(n, h, w, c)`, a PIL image, or a uint8 torch tensor `(c, h, w)` or `(n, c, h, w)` on any device.
-Inside, it is always a C-contiguous uint8 batch `(n, h, w, c)` with one or three channels, an array or,
-for a tensor, a tensor on its device; alpha stands aside and is put back untouched.
+A caller passes a uint8 NumPy array `(h, w)`, `(h, w, c)` or `(n, h, w, c)`, a PIL image, or a uint8 torch
+tensor `(c, h, w)` or `(n, c, h, w)` on any device. Internally, images are a C-contiguous uint8 batch
+`(n, h, w, c)` with one or three channels: an array or, for a tensor, a tensor on the same device. The alpha
+channel is kept separately and restored unchanged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
-# NumPy imports these when they are first used. Where two threads come first at the same time, the second can
-# find the module before NumPy has it as an attribute, and looks for it until the recursion is too deep.
+# NumPy imports these on first use. If two threads do so at the same time, one of them can recurse too deeply.
 import numpy.fft
 import numpy.random
 from numpy.typing import NDArray
@@ -26,20 +25,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Array: TypeAlias = NDArray[Any]
-"""Numbers in the memory of the processor, whatever the backend."""
+"""Numbers in main memory, whatever the backend."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 """A batch of images, `(n, h, w, c)`, in main memory."""
 
 Images: TypeAlias = "Bytes | Tensor"
-"""A batch of images of the backend at work: `Bytes`, or a uint8 torch tensor `(n, h, w, c)`."""
+"""A batch of images of either backend: `Bytes`, or a uint8 torch tensor `(n, h, w, c)`."""
 
 Field: TypeAlias = "Array | Tensor"
-"""A batch of random or computed fields, one an image, an array or a tensor as the images are; shape
-and dtype are said where it is made."""
+"""A batch of random or computed fields, one per image; an array or a tensor like the images."""
 
 MIN_SIDE = 16
-"""The smallest height and width, in pixels, that a corruption takes."""
+"""The smallest height and width, in pixels, that a corruption accepts."""
 
 ACCEPTED = (
     "a uint8 NumPy array (h, w), (h, w, 1|3|4) or (n, h, w, 1|3|4), a uint8 torch tensor (1|3|4, h, w) or "
@@ -47,32 +45,30 @@ ACCEPTED = (
 )
 BATCHES = "a uint8 array (n, h, w, 1 or 3)"
 _EITHER = "a uint8 array or tensor (n, h, w, 1 or 3)"
-_BYTE = np.dtype(np.uint8)
-"""As an object that compares faster with the dtype of an array than the class does."""
-
+_BYTE = np.dtype(np.uint8)  # compares faster with the dtype of an array than the class does
 TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
 class CallerImages(NamedTuple):
-    """Images in the inside shape, and the way back to what the caller gave."""
+    """A batch of images, and how to convert it back to what the caller passed."""
 
     color: Images
-    """`(n, h, w, 1 or 3)`, contiguous; may share memory with the caller's array: never written."""
+    """`(n, h, w, 1 or 3)`, contiguous; may share memory with the caller's array, so it is never written."""
     alpha: Images | None
     restore: Callable[[Images], Any]
-    """From the inside shape, alpha included, to the type, device and shape of the caller's image."""
+    """Convert a batch, including alpha, to the type, device and shape of the caller's image."""
 
     def close(self, color: Images) -> Any:
-        """Give `color` the type, device and shape of the caller's image, and its alpha channel back."""
+        """Return `color` with the type, device, shape and alpha channel of the caller's image."""
         if self.alpha is not None:
             color = _join(color, self.alpha)
         return self.restore(color)
 
 
-def open_images(image: Any) -> CallerImages:
-    """Take the caller's image or images as a batch.
+def as_batch(image: Any) -> CallerImages:
+    """Return the caller's image or images as a batch.
 
-    >>> open_images(np.zeros((32, 48), np.uint8)).color.shape
+    >>> as_batch(np.zeros((32, 48), np.uint8)).color.shape
     (1, 32, 48, 1)
     """
     if isinstance(image, np.ndarray):
@@ -81,13 +77,13 @@ def open_images(image: Any) -> CallerImages:
         return _open_tensor(image)
     if type(image).__module__.partition(".")[0] == "PIL" and hasattr(image, "mode"):
         return _open_pil(image)
-    raise ImageTypeError(f"an image must be {ACCEPTED}, got {type(image).__name__}")
+    raise ImageTypeError(f"images must be {ACCEPTED}, got {type(image).__name__}")
 
 
 def _open_array(image: NDArray[Any]) -> CallerImages:
     if image.dtype != _BYTE:
         hint = " (multiply a [0, 1] image by 255, round and cast)" if image.dtype.kind == "f" else ""
-        raise ImageTypeError(f"an array must be {ACCEPTED}, got dtype {image.dtype}{hint}")
+        raise ImageTypeError(f"images must be {ACCEPTED}, got dtype {image.dtype}{hint}")
     shape = image.shape
     if len(shape) == 2:
         whole = image[None, :, :, None]
@@ -96,12 +92,12 @@ def _open_array(image: NDArray[Any]) -> CallerImages:
     elif len(shape) == 4:
         whole = image
     else:
-        raise ImageValueError(f"an array must be {ACCEPTED}, got shape {shape}")
+        raise ImageValueError(f"images must be {ACCEPTED}, got shape {shape}")
     _, height, width, channels = whole.shape
     if channels not in (1, 3, 4):
         raise ImageValueError(
-            f"an array must be {ACCEPTED}, got shape {shape}, with {channels} channels. A batch "
-            "of grey images needs its channel axis: images[..., None]"
+            f"images must be {ACCEPTED}, got shape {shape} with {channels} channels. A batch "
+            "of grayscale images needs its channel axis: images[..., None]"
         )
     _check_size(height, width)
     return _split(whole, lambda out: out.reshape(shape))
@@ -111,9 +107,9 @@ def _open_pil(image: Any) -> CallerImages:
     from PIL import Image
 
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
-        wide = image.mode[0] in "IF"  # Pillow would cut off what is above 255
+        wide = image.mode[0] in "IF"  # Pillow would clip values above 255
         advice = "scale its values to 8 bits" if wide else "use image.convert('RGB')"
-        raise ImageTypeError(f"a PIL image must have the mode L, LA, RGB or RGBA, got {image.mode}; {advice}")
+        raise ImageTypeError(f"PIL images must have mode L, LA, RGB or RGBA, got {image.mode}; {advice}")
     pixels = np.asarray(image)
     whole = pixels[None, :, :, None] if pixels.ndim == 2 else pixels[None]
     _check_size(whole.shape[1], whole.shape[2])
@@ -121,20 +117,20 @@ def _open_pil(image: Any) -> CallerImages:
 
 
 def is_tensor(image: Any) -> TypeGuard[Tensor]:
-    """Whether it is a torch tensor; nobody can have one without having imported torch."""
+    """Return whether `image` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(image, torch.Tensor)
 
 
 def is_float(image: Any) -> bool:
-    """Whether it is an array or a tensor of floats."""
+    """Return whether `image` is an array or a tensor of floats."""
     if is_tensor(image):
         return image.is_floating_point()
     return isinstance(image, np.ndarray) and image.dtype.kind == "f"
 
 
 def to_levels(image: Any) -> Any:
-    """Values from 0 to 1 as the nearest of 256 levels, uint8, halves to the even one; of a tensor, a tensor.
+    """Return values from 0 to 1 as uint8 levels, rounding halves to even; a tensor stays a tensor.
 
     >>> to_levels(np.array([0, 0.5, 1]))
     array([  0, 128, 255], dtype=uint8)
@@ -144,8 +140,7 @@ def to_levels(image: Any) -> Any:
     low, high = (float(image.min()), float(image.max())) if some else (0.0, 1.0)
     if not 0 <= low <= high <= 1:  # also if there is a NaN
         raise ImageValueError(
-            f"an image of floats must have values from 0 to 1, got {low:g} to {high:g}; corrupt before "
-            "normalizing"
+            f"values of float images must be 0 to 1, got {low:g} to {high:g}; corrupt before normalizing"
         )
     if is_tensor(image):
         torch = sys.modules["torch"]
@@ -156,7 +151,7 @@ def to_levels(image: Any) -> Any:
 
 
 def put_changed(image: Any, levels: Any, made: Any) -> Any:
-    """An image of floats with the levels that a corruption changed, over 255; the others keep all digits."""
+    """Return a float image with the levels that a corruption changed; others keep all digits."""
     if is_tensor(image):
         where = sys.modules["torch"].where
         changed: Any = where(made != levels, made.to(image.dtype) / 255, image)
@@ -165,7 +160,7 @@ def put_changed(image: Any, levels: Any, made: Any) -> Any:
 
 
 def on_host(images: Images) -> Bytes:
-    """The images in the memory of the processor."""
+    """Return the images in main memory."""
     return images if isinstance(images, np.ndarray) else images.cpu().numpy()
 
 
@@ -173,15 +168,15 @@ def _open_tensor(image: Any) -> CallerImages:
     torch = sys.modules["torch"]
     if image.dtype != torch.uint8:
         raise ImageTypeError(
-            f"a tensor must be {TENSORS}, got dtype {image.dtype}; corrupt before scaling and normalizing, "
-            "or convert values in [0, 1] with (image * 255).round().to(torch.uint8)"
+            f"image tensors must be {TENSORS}, got dtype {image.dtype}; corrupt before normalizing, or "
+            "convert values in [0, 1] with (image * 255).round().to(torch.uint8)"
         )
     shape = tuple(image.shape)
     if image.ndim not in (3, 4) or shape[-3] not in (1, 3, 4):
         hint = (
             "; image.movedim(-1, -3) puts the channels there" if image.ndim and shape[-1] in (1, 3, 4) else ""
         )
-        raise ImageValueError(f"a tensor must be {TENSORS}, got shape {shape}{hint}")
+        raise ImageValueError(f"image tensors must be {TENSORS}, got shape {shape}{hint}")
     _check_size(*shape[-2:])
     whole = image.detach().as_subclass(torch.Tensor).movedim(-3, -1)
 
@@ -217,12 +212,12 @@ def _join(color: Images, alpha: Images) -> Images:
 def _check_size(height: int, width: int) -> None:
     if height < MIN_SIDE or width < MIN_SIDE:
         raise ImageValueError(
-            f"an image must be at least {MIN_SIDE}×{MIN_SIDE} pixels, got {height}×{width}; enlarge it first"
+            f"images must be at least {MIN_SIDE}×{MIN_SIDE} pixels, got {height}×{width}; enlarge them first"
         )
 
 
 def checked_batch(images: Any, because: str) -> Bytes:
-    """The images, if they are a batch in bytes; the error for other types says why they are not taken."""
+    """Return `images` if they are a uint8 batch; `because` ends the message for other dtypes."""
     if not isinstance(images, np.ndarray):
         raise ImageTypeError(f"images must be {BATCHES}, got {type(images).__name__}")
     if images.dtype != np.uint8:
@@ -233,7 +228,7 @@ def checked_batch(images: Any, because: str) -> Bytes:
 
 
 def checked_pixels(images: Any, because: str) -> Images:
-    """The same of a tensor, too, as it lies; an array is contiguous."""
+    """Return a contiguous array or a tensor after the same check."""
     if not is_tensor(images):
         return np.ascontiguousarray(checked_batch(images, because))
     if images.dtype != sys.modules["torch"].uint8:

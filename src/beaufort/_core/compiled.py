@@ -1,4 +1,4 @@
-"""How functions are compiled by Numba: cached on disk, without the GIL, and with which freedom of rounding.
+"""Compiling functions with Numba: cached on disk, without the GIL, with or without fused rounding.
 
 Kernels have no type annotations: Numba infers their types from each call (see the mypy overrides in
 `pyproject.toml`).
@@ -26,10 +26,10 @@ FAST = {"contract", "nnan", "nsz"}
 
 
 _PLAIN: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
-"""How kernels are compiled: divisions as in NumPy, and no form that C could call."""
+"""Options of kernels: division as in NumPy, and no C wrapper."""
 
 _PART: dict[str, Any] = _PLAIN | {"no_cpython_wrapper": True}
-"""How their parts are compiled: with none that Python could call, either."""
+"""Options of parts of kernels: no Python wrapper either."""
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,18 +38,18 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop in which every rounding counts."""
+    """Compile a loop without fusing products and sums, where every rounding counts."""
     return kept(function, **_PLAIN)
 
 
 def part(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `kernel`, for kernels to call: Python cannot, and so it takes less time to compile."""
+    """Compile a function that only kernels can call, which takes less time than `kernel`."""
     compiled: Callable[..., Any] = numba.njit(fastmath=FAST, **_PART)(function)
     return compiled
 
 
 def exact_part(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `part`, where every rounding counts."""
+    """Compile a function that only `exact_kernel`s call."""
     compiled: Callable[..., Any] = numba.njit(**_PART)(function)
     return compiled
 
@@ -62,7 +62,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @intrinsic
 def fused(typing_context, a, b, c):
-    """a·b + c with one rounding, where it must be this product that is fused; all float32."""
+    """Return a·b + c with one rounding; all float32."""
     signature = numba.float32(numba.float32, numba.float32, numba.float32)
 
     def code(context, builder, signature, arguments):
@@ -73,7 +73,7 @@ def fused(typing_context, a, b, c):
 
 @inlined
 def to_byte(value, nearest):
-    """Clip to 0…255 and cut the fraction off, or round half to even where `nearest`."""
+    """Clip to 0…255 and truncate, or round half to even if `nearest`."""
     value = min(max(value, f32(0)), f32(255))
     if nearest:
         value = np.rint(value)
@@ -82,7 +82,7 @@ def to_byte(value, nearest):
 
 @inlined
 def take_apart(pixels, red, green, blue):
-    """The three colors of a row of pixels, each in a row of its own, where loops vectorize."""
+    """Split a row of pixels into one row per color, so that loops vectorize."""
     for x in range(pixels.size // 3):
         red[x], green[x], blue[x] = pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2]
 

@@ -1,7 +1,7 @@
-"""Every error that Beaufort raises on purpose, and its warning.
+"""Errors and warnings.
 
-All share one base, so that a caller can catch the family; each also is the built-in error that a
-caller would expect. An error's text keeps no secrets: it is shown, logged and written to reports.
+All errors share one base class, and each is also the built-in error that a caller would expect. Secrets are
+removed from messages, because messages are shown, logged and written to reports.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from beaufort._core.text import without_secrets
 
 
 class BeaufortError(Exception):
-    """Anything that went wrong and that a person can do something about."""
+    """Base class of all errors that Beaufort raises."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(without_secrets(part) if isinstance(part, str) else part for part in args))
 
 
 class UnknownNameError(BeaufortError, KeyError):
-    """A name that nothing is registered under."""
+    """A name that is not registered."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # KeyError would show the message in quotes
@@ -36,27 +36,27 @@ class ImageValueError(BeaufortError, ValueError):
 
 
 class RenderError(BeaufortError, TypeError):
-    """A corruption whose render gives back something that is no batch of images."""
+    """A corruption whose function does not return a batch of images."""
 
 
 class ImageFileError(BeaufortError, OSError):
-    """A file that cannot be read, or should not be, as the image it claims to be."""
+    """An image file that cannot or must not be decoded."""
 
 
 class AssetError(BeaufortError, OSError):
-    """A file of the catalog that no source gave, or that is not the one expected."""
+    """A file of the catalog that could not be downloaded or has a wrong checksum."""
 
     asset: str = ""
-    """Its name in the catalog, where that is known."""
+    """Name of the file in the catalog, if known."""
 
 
 class SizeWarning(UserWarning):
-    """Images of a size that the published constants were not chosen for; given once in a process."""
+    """Images of a size that the published constants were not chosen for; issued once per process."""
 
 
 class MissingExtraError(BeaufortError, ImportError):
-    """A package that this function needs and the core does not."""
+    """An optional package that is not installed."""
 
 
 for _class in [value for value in globals().values() if isinstance(value, type)]:
-    _class.__module__ = "beaufort"  # where users import them from, and what a traceback shows
+    _class.__module__ = "beaufort"  # the public module, shown in tracebacks

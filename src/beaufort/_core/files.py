@@ -1,8 +1,8 @@
-"""Files that are whole or absent, and stay so when the power fails.
+"""Writing files atomically and durably.
 
-A file is written under a passing name beside its target, forced to the disk, and takes its real name when it
-is complete; then the folder is forced to the disk too, because a name lives there. The passing name tells
-whose it is, so that what a killed process left behind can be told from what another one is writing right now.
+A file is written under a temporary name next to its target, synced, and renamed when it is complete; then the
+directory is synced, because it holds the name. The temporary name contains the host and process, so that
+leftovers of a killed process can be distinguished from files that are being written.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.validation import validate_unique
 
 
-def _machine() -> str:
-    """Where process numbers mean the same: a host, or a container on it."""
+def _host() -> str:
+    """Return an id of the host or container, within which process ids are unique."""
     name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     with contextlib.suppress(OSError):
         name += str(Path("/proc/self/ns/pid").readlink())
     return f"{crc32(name.encode()):08x}"
 
 
-_HOST = _machine()
+_HOST = _host()
 _TOKEN = os.urandom(4).hex()
 _NAME = re.compile(
     r"\.beaufort-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<token>[0-9a-f]{8})-\d+\.part"
-    r"|\.draft-\d+-[0-9a-f]{8}"  # as stores were written at first
+    r"|\.draft-\d+-[0-9a-f]{8}"  # of the first stores
 )
 _count = itertools.count()
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
-"""What a file system says that does not know how to force a folder to the disk."""
+"""Errors of file systems that cannot sync a directory."""
 
 _ABANDONED_S = 3600
-"""Age after which a draft of another machine, which cannot be asked, counts as left behind."""
+"""Age after which a draft of another machine counts as a leftover."""
 
 
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that becomes `path` when the block ends, and vanishes if it fails.
+    """Open a file that becomes `path` when the block ends and is deleted if the block fails.
 
-    Folders that are missing on the way are made. After the block, the file and its name are on the disk. A
-    device or a pipe, as /dev/stdout, is written to: a file must not take its place.
+    Missing directories are created. After the block, the file and its name are on the disk. An existing
+    device or pipe, such as /dev/stdout, is written to directly.
     """
     if _is_special(path):
         with path.open("wb") as file:
@@ -75,28 +75,28 @@ def draft(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Put a file into place, whole or not at all."""
+    """Write a file completely or not at all."""
     with draft(path) as file:
         file.write(content)
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Put a file that somebody named into place, and delete what killed processes left beside it."""
+    """Write a file named by the user, and delete leftovers of killed processes next to it."""
     if path.is_dir():
-        raise OptionError(f"output must be a file, got the folder {path}")
+        raise OptionError(f"output must be a file, got the directory {path}")
     remove_leftovers(path.parent)
     try:
         write_bytes(path, content)
     except OSError as error:
-        raise OptionError(f"{path} cannot be written ({error.strerror or error})") from None
+        raise OptionError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def read_json(path: Path, error_class: type[BeaufortError] = OptionError) -> Any:
-    """What a JSON file holds; an error of a class if it cannot be read."""
+    """Return the content of a JSON file; raise `error_class` if it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise error_class(f"{path} cannot be read as JSON ({error!s:.80})") from None
+        raise error_class(f"cannot read {path} as JSON: {error!s:.80}") from None
 
 
 def read_csv(
@@ -122,12 +122,12 @@ def read_csv(
     validate_unique(f"columns of {path}", header, error_class)
     for line, row in rows:
         if len(row) != len(header):
-            raise error_class(f"{path}, line {line} must have {len(header)} values, got {len(row)}")
+            raise error_class(f"{path}, line {line}: expected {len(header)} values, got {len(row)}")
     return [(line, dict(zip(header, row, strict=True))) for line, row in rows]
 
 
 def put_in_place(passing: Path, path: Path) -> None:
-    """Give a file that is complete its real name; both are on the disk when this returns."""
+    """Sync a complete file and rename it to `path`."""
     with passing.open("rb") as file:
         os.fsync(file.fileno())
     passing.replace(path)
@@ -135,8 +135,8 @@ def put_in_place(passing: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk, where the system can."""
-    if os.name == "nt":  # a folder cannot be opened there
+    """Sync a directory, if the system can."""
+    if os.name == "nt":  # directories cannot be opened there
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -149,7 +149,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def unused(name: str, taken: Callable[[str], bool]) -> str:
-    """The name, or the first of `name.1`, `name.2` and so on that is not taken.
+    """Return `name`, or the first of `name.1`, `name.2` … that is not taken.
 
     >>> unused("a", {"a", "a.1"}.__contains__)
     'a.2'
@@ -161,12 +161,12 @@ def unused(name: str, taken: Callable[[str], bool]) -> str:
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a file name is that of a draft; `remove_leftover` sees whether anyone still writes it."""
+    """Return whether a file name is that of a draft, abandoned or not."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether a process may still be writing a draft."""
+    """Return whether a process may still be writing a draft."""
     match = _NAME.fullmatch(path.name)
     if match is None or match["host"] != _HOST:
         return _is_young(path)
@@ -176,7 +176,7 @@ def is_in_use(path: Path) -> bool:
 
 
 def remove_leftover(path: Path) -> bool:
-    """Delete a draft that a process left behind; one that may still be written to stays."""
+    """Delete a draft unless a process may still be writing it; return whether it was deleted."""
     if not is_leftover(path.name) or is_in_use(path):
         return False
     with contextlib.suppress(FileNotFoundError):
@@ -185,14 +185,14 @@ def remove_leftover(path: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete every draft directly in a folder that a process left behind."""
-    with contextlib.suppress(OSError):  # they are in nobody's way
+    """Delete the abandoned drafts directly in a directory."""
+    with contextlib.suppress(OSError):  # leftovers do no harm
         for path in list(folder.iterdir()):
             remove_leftover(path)
 
 
 def _is_special(path: Path) -> bool:
-    """Whether something is there that is neither a file nor a folder."""
+    """Return whether `path` is a device, a pipe or the like."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -223,7 +223,7 @@ def _is_young(path: Path) -> bool:
 
 
 def _alive(pid: int) -> bool:
-    if os.name == "nt":  # no harmless signal there: leave what is not ours
+    if os.name == "nt":  # there is no harmless signal there
         return True
     try:
         os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""A package of one's own to begin with: a corruption that works, its entry point, its test, how to go on."""
+"""Create a plug-in package: a working corruption, its entry point, its test and a README."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _FILES = {
     "module.py.txt": "{name}.py",
     "test_module.py.txt": "test_{name}.py",
 }
-"""Templates and what they become: together a package whose corruption is called `my_corruption`."""
+"""Templates, and the files they become; their corruption is called `my_corruption`."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _OF_TEMPLATES = frozenset(["contract", "corrupt", "corruption", "draw", "np"])
-"""Names that the templates use for something else, so that their corruption cannot have them."""
+"""Names that the templates use otherwise."""
 
 
 def new_corruption(name: str, folder: Path | str | None = None, *, taken: Iterable[str] = ()) -> list[Path]:
-    """Write a package with one corruption in it that works; the files that were written.
+    """Write a package with one working corruption; return the files written.
 
     Args:
-        name: of the corruption, and of its module.
-        folder: where to; made if it is missing, and else empty. `name` in the working folder if None.
-        taken: names that other corruptions, lists of them and shifts have.
+        name: name of the corruption and of its module.
+        folder: an empty or new directory; `name` in the working directory by default.
+        taken: names of other corruptions, groups and shifts.
     """
     _check_name(name, set(taken))
     folder = Path(name if folder is None else folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OptionError(f"the folder of a new package must be empty or missing, got {folder}")
+        raise OptionError(f"{folder} is not empty; choose an empty or new directory for the package")
     written = []
     for template, target in _FILES.items():
         text = (_TEMPLATE / template).read_text(encoding="utf-8")
@@ -49,10 +49,10 @@ def new_corruption(name: str, folder: Path | str | None = None, *, taken: Iterab
 def _check_name(name: str, taken: set[str]) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("test_"):
         raise OptionError(
-            "the name of a corruption must be 2 to 40 lower-case letters, digits and '_', a letter first, "
-            f"and no word of Python, got {name!r:.60}"
+            "the name of a corruption must be an identifier of 2 to 40 lowercase letters, digits and '_', "
+            f"got {name!r:.60}"
         )
     if name in taken or name in _OF_TEMPLATES:
-        raise OptionError(f"the name {name!r} is taken in Beaufort; use another name")
+        raise OptionError(f"the name {name!r} is already used by Beaufort; choose another name")
     if find_spec(name) is not None:
-        raise OptionError(f"a module called {name!r} is already installed; use another name")
+        raise OptionError(f"a module called {name!r} is already installed; choose another name")

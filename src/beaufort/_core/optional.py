@@ -1,4 +1,4 @@
-"""Libraries that are imported when a model needs them, and not before."""
+"""Optional packages, imported when they are needed."""
 
 from __future__ import annotations
 
@@ -7,58 +7,53 @@ import importlib
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from beaufort._core.errors import MissingExtraError
 
 _kept: list[Any] = []
-"""The definitions made by `prepare_torchvision`; they end when nobody holds them."""
+"""Keeps the definitions made by `prepare_torchvision` alive."""
 
 _NEED_TORCHVISION = frozenset({"torchvision", "timm", "transformers", "open_clip", "diffusers"})
 
 
 def installed(package: str) -> bool:
-    """Whether a package is there; it is not imported."""
+    """Return whether a package is installed, without importing it."""
     return package in sys.modules or importlib.util.find_spec(package) is not None
 
 
 def require(package: str, extra: str, *, what: str) -> Any:
-    """An optional library, or an error that says how to install it.
+    """Import an optional package, or raise an error that says how to install it.
 
     Args:
-        package: as it is imported.
+        package: import name.
         extra: as in `pip install 'beaufort[extra]'`.
-        what: what needs it, for the error.
+        what: plural noun for the error message: what needs the package.
     """
     if not installed(package):
         raise MissingExtraError(f"{what} need {package}: pip install 'beaufort[{extra}]'")
     try:
         if package in _NEED_TORCHVISION:
             prepare_torchvision()
-        return _import(package)
+        return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(
-            f"{what} need {package}, which is installed and cannot be imported ({error}); "
-            f"pip install --upgrade 'beaufort[{extra}]' may mend it"
+            f"{what} need {package}, which is installed but cannot be imported: {error}; "
+            f"pip install --upgrade 'beaufort[{extra}]' may fix this"
         ) from error
 
 
-def _import(package: str) -> ModuleType:
-    return importlib.import_module(package)
-
-
 def prepare_torchvision() -> None:
-    """Make torchvision importable where its compiled part does not fit the installed torch.
+    """Make torchvision importable if its compiled extension does not match the installed torch.
 
-    torchvision describes two operators of its compiled part while it is imported, and fails if they do
-    not exist, though no classifier uses them. Where the part cannot be loaded, as with a build for CUDA
-    beside a torch for the CPU, they are declared without a body.
+    While it is imported, torchvision refers to two operators of its extension, which no classifier uses, and
+    fails if they do not exist. If the extension cannot be loaded, such as a CUDA build with a CPU-only torch,
+    the operators are declared without an implementation.
     """
     if _kept or "torchvision" in sys.modules or not (installed("torchvision") and installed("torch")):
         return
-    torch: Any = _import("torch")
-    if _compiled_part_loads():
+    torch: Any = importlib.import_module("torch")
+    if _extension_loads():
         return
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
@@ -66,7 +61,7 @@ def prepare_torchvision() -> None:
     _kept.append(library)
 
 
-def _compiled_part_loads() -> bool:
+def _extension_loads() -> bool:
     spec = importlib.util.find_spec("torchvision")
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
     parts = [

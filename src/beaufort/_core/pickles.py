@@ -1,7 +1,7 @@
-"""What a pickle holds, without unpickling it: unpickling can run any program.
+"""Reading plain values from a pickle without unpickling it, because unpickling can run any program.
 
-A pickle is a list of instructions for a small machine. Here only those that put plain values together are
-carried out; where one would import or call something, an `Inert` stands in its place.
+A pickle is a program for a stack machine. Only instructions that build plain values are executed; where one
+would import or call something, an `Inert` takes its place.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from itertools import islice
 from typing import Any
 
 _MOST_STEPS = 5_000_000
-"""More instructions are taken for an attack on our patience; a batch of 50,000 pictures has 300,000."""
+"""Limit against denial of service; a batch of 50,000 images has 300,000 instructions."""
 _MARK = object()
 
 
 class PickleError(ValueError):
-    """Bytes that are no pickle, or one that does not hold plain values."""
+    """An invalid pickle, or one with values that are not plain."""
 
 
 @dataclass(frozen=True)
 class Inert:
-    """What a pickle would have called or built, and was not: the values that were to go into it."""
+    """Placeholder of a call that was not made, with its arguments."""
 
     parts: tuple[Any, ...]
 
@@ -38,14 +38,14 @@ class _Machine:
         while self.stack[at] is not _MARK:
             at -= 1
             if at < 0:
-                raise PickleError("a mark is missing")
+                raise PickleError("invalid pickle: missing mark")
         found = self.stack[at + 1 :]
         del self.stack[at:]
         return found
 
     def pop(self, count: int) -> list[Any]:
         if len(self.stack) < count:
-            raise PickleError("a value is missing")
+            raise PickleError("invalid pickle: missing value")
         found = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return found
@@ -56,7 +56,7 @@ class _Machine:
 
     @staticmethod
     def dict_of(pairs: list[Any]) -> dict[Any, Any]:
-        """Keys are texts, bytes or numbers; others cannot be looked up, and are left out."""
+        """Return the pairs as a dict, without keys that are not strings, bytes or numbers."""
         keyed = zip(pairs[::2], pairs[1::2], strict=True)
         return {key: value for key, value in keyed if isinstance(key, (str, bytes, int, float))}
 
@@ -69,7 +69,7 @@ _Step = Callable[[_Machine, Any], None]
 
 
 def _uncalled(function: Any, arguments: Any) -> Any:
-    """What stands for a call; old protocols write bytes as a call that makes them of text."""
+    """Return the placeholder of a call; old protocols write bytes as a call of `_codecs.encode`."""
     match function, arguments:
         case Inert(parts=("_codecs encode",)), (str() as text, "latin1"):
             return text.encode("latin-1")
@@ -118,7 +118,7 @@ _STEPS: dict[str, _Step] = {
 
 
 def read_pickle(content: bytes | bytearray) -> Any:
-    r"""The plain values of a pickle: dicts, lists, tuples, numbers, texts and bytes; `Inert` for all else.
+    r"""Return the dicts, lists, tuples, numbers, strings and bytes of a pickle; `Inert` for all else.
 
     >>> read_pickle(b"\x80\x02}U\x06labels]K\x03as.")
     {'labels': [3]}
@@ -129,22 +129,22 @@ def read_pickle(content: bytes | bytearray) -> Any:
         for step, argument, _ in islice(pickletools.genops(content), _MOST_STEPS):
             steps += 1
             if step.name not in _STEPS:
-                raise PickleError(f"the instruction {step.name} has no place among plain values")
+                raise PickleError(f"the pickle holds more than plain values (instruction {step.name})")
             _STEPS[step.name](machine, argument)
         if steps == _MOST_STEPS:
-            raise PickleError(f"it has more than {_MOST_STEPS:,} instructions")
+            raise PickleError(f"the pickle has more than {_MOST_STEPS:,} instructions")
         (found,) = machine.stack
     except PickleError:
         raise
-    except Exception as error:  # the module raises what it meets in damaged bytes
-        raise PickleError(f"it is no pickle, or a damaged one ({error!s:.80})") from None
+    except Exception as error:  # pickletools raises many kinds for damaged bytes
+        raise PickleError(f"invalid pickle: {error!s:.80}") from None
     return found
 
 
 def bytes_in(value: Any, depth: int = 6) -> bytes:
-    """The longest bytes in a value that `read_pickle` gave: those of the array, if it is one.
+    """Return the longest bytes in a value from `read_pickle`: the data of an array.
 
-    Pickles of Python 2 have them as text of one byte a character.
+    Pickles of Python 2 store them as text, one byte per character.
     """
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
@@ -155,6 +155,6 @@ def bytes_in(value: Any, depth: int = 6) -> bytes:
 
 
 def longest_bytes(content: bytes) -> bytes:
-    """The longest bytes among the arguments of a pickle's instructions, none of which is carried out."""
+    """Return the longest bytes among the arguments of a pickle's instructions, without executing them."""
     found = [argument for _, argument, _ in pickletools.genops(content) if isinstance(argument, bytes)]
     return max(found, key=len, default=b"")

@@ -34,7 +34,7 @@ from beaufort._core.text import comma_list
 
 GROUP = "beaufort.plugins"
 _VARIABLE = "BEAUFORT_IMPORT"
-"""Names of modules, with commas: what worker processes import, too."""
+"""Comma-separated names of modules that worker processes import too."""
 
 
 @cache
@@ -44,12 +44,12 @@ def offered(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugins(modules: Iterable[str] = ()) -> None:
-    """Import the modules of installed plug-ins, and others by name; those imported before stay as they are.
+    """Import the modules of installed plug-ins, and others by name.
 
-    An installed plug-in that cannot be imported is a warning, a module that was named is an error.
+    An installed plug-in that cannot be imported causes a warning, a named module an error.
 
     Args:
-        modules: names as after `import`; they are looked for in the working folder, too.
+        modules: names of modules, which may be in the working directory.
     """
     _remember(modules)
     for entry in offered(GROUP).values():
@@ -57,7 +57,7 @@ def load_plugins(modules: Iterable[str] = ()) -> None:
             entry.load()
         except Exception as error:  # whatever someone else's module raises
             owner = entry.dist.name if entry.dist else "an unknown package"
-            text = f"the plug-in {entry.name} of {owner} cannot be imported: {type(error).__name__}: {error}"
+            text = f"cannot import the plug-in {entry.name} of {owner}: {type(error).__name__}: {error}"
             warnings.warn(text, stacklevel=2)
     for name in named_modules():
         _import(name)
@@ -68,9 +68,7 @@ def _import(name: str) -> None:
     try:
         import_module(name)
     except Exception as error:  # whatever someone else's module raises
-        raise OptionError(
-            f"--import must name a module that can be imported, got {name!r}: {type(error).__name__}: {error}"
-        ) from error
+        raise OptionError(f"cannot import the module {name!r}: {type(error).__name__}: {error}") from error
 
 
 def _remember(modules: Iterable[str]) -> None:
@@ -81,15 +79,14 @@ def _remember(modules: Iterable[str]) -> None:
 
 
 def named_modules() -> list[str]:
-    """Modules that were named, to be imported by worker processes, too."""
+    """Return the modules that were named, for worker processes."""
     return comma_list(os.environ.get(_VARIABLE, ""))
 
 
 def look_here_too() -> None:
-    """Let modules be found in the working folder, after everything that is installed.
+    """Append the working directory to the import path.
 
-    Only somebody who names a module means to run code of this folder, and even then a file in it must not
-    take the place of a library.
+    It comes last, so that a file in it cannot replace an installed library.
     """
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:

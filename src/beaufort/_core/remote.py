@@ -1,9 +1,8 @@
-"""Files at a URL, through fsspec: asked for patiently, and credentials come from the environment alone.
+"""Files at a URL, accessed through fsspec; credentials come from the environment only.
 
-A network and a server have bad moments: an error of theirs, a time-out, a connection that is cut. Whatever is
-asked is asked again, after pauses that grow, and the last answer is told. What cannot get better by waiting
-(no such file, no permission, no credentials) is told at once. Libraries below that would try again by
-themselves are kept from it where they can be, so that tries do not multiply.
+A request that fails because of the network or the server is repeated with growing pauses, and the last error
+is reported. Errors that retrying cannot fix (no such file, no permission, no credentials) are raised at once.
+Retries of the libraries below are turned off where possible, so that they do not multiply.
 """
 
 from __future__ import annotations
@@ -26,28 +25,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GONE = (FileNotFoundError, NotADirectoryError)
-"""What says that a file is not there."""
+"""Errors for a missing file."""
 
 TRIES = 7
 PAUSE_S = 0.1
-"""The first pause; each is twice as long as the one before, and up to half as long again."""
+"""The first pause; it doubles each time, plus up to 50 % at random."""
 TIMEOUT_S = 30.0
-"""How long one request may stay without an answer."""
+"""Timeout of one request."""
 AT_ONCE = 32
-"""Requests at a time, where several can be made."""
+"""Number of concurrent requests."""
 
 _HOPELESS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "ParamValidationError")
-"""Errors of the client of S3, by name, that no second try can change."""
+"""Errors of the S3 client, by name, that retrying cannot fix."""
 _WHOLE = 5 << 29
-"""Half of the 5 GiB that S3 takes in one request; larger uploads come in parts."""
+"""Half of the 5 GiB that S3 accepts in one request; larger uploads are split."""
 
 
 class RemoteError(BeaufortError, OSError):
-    """A place that did not answer as it should, however often it was asked."""
+    """A remote request that failed after all retries."""
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is a URL rather than a path.
+    """Return whether a text is a URL rather than a path.
 
     >>> is_url("s3://bucket/val"), is_url("data/val"), is_url("folder:data")
     (True, False, False)
@@ -56,22 +55,22 @@ def is_url(text: str) -> bool:
 
 
 def check_no_secrets(location: str) -> None:
-    """Raise an error if a URL has a password or a signature in it: URLs are shown, kept and passed on."""
+    """Raise an error if a URL contains a password or a signature, because URLs are shown and stored."""
     if not is_url(location):
         return
     try:
         parts = urlsplit(location)
     except ValueError as error:  # a bracket that is not closed
-        raise RemoteError(f"{location} must be a URL, got none ({error})") from None
+        raise RemoteError(f"invalid URL {location}: {error}") from None
     if parts.password is not None or parts.query or (parts.scheme in _S3 and "@" in parts.netloc):
         raise RemoteError(
-            f"a URL must not contain credentials or a query, got {location} with some; give credentials by "
-            "the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE for s3"
+            f"the URL {location} must not contain credentials or a query; pass credentials in the "
+            "environment, for S3 as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE"
         )
 
 
 class Remote:
-    """A place behind a URL; its files are asked for by their full paths."""
+    """A file system behind a URL; its files are addressed by full path."""
 
     def __init__(self, location: str) -> None:
         import fsspec
@@ -84,7 +83,7 @@ class Remote:
             hint = "pip install 'beaufort[s3]'" if urlsplit(location).scheme in _S3 else str(error)
             raise MissingExtraError(f"{location} needs a package that is not installed: {hint}") from None
         except (ValueError, OSError) as error:
-            raise RemoteError(f"{location} cannot be opened: {error}") from error
+            raise RemoteError(f"cannot open {location}: {error}") from error
         self.root = str(root).rstrip("/")
         if hasattr(self.fs, "retries"):
             self.fs.retries = 1
@@ -93,16 +92,16 @@ class Remote:
 
     @property
     def s3(self) -> bool:
-        """Whether it is a bucket of S3, or of what speaks as S3 does."""
+        """Whether it is S3 or a compatible service."""
         protocols = self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,)
         return bool(set(protocols) & set(_S3))
 
     def __reduce__(self) -> tuple[type[Remote], tuple[str]]:
-        """As a URL: another process, on another machine, has an environment of its own."""
+        """Pickle only the URL: another process has its own environment."""
         return Remote, (self.location,)
 
     def ask(self, question: Callable[[], T]) -> T:
-        """The answer; a `RemoteError` with the last word if there was none after several tries."""
+        """Return the result of a request, which is repeated if it fails; `RemoteError` after the last try."""
         begin = time.monotonic()
         for left in reversed(range(TRIES)):
             try:
@@ -113,15 +112,14 @@ class Remote:
                 if not left or type(error).__name__ in _HOPELESS:
                     tries, seconds = TRIES - left, time.monotonic() - begin
                     times = f" {tries} times in {seconds:.0f} s" if tries > 1 else ""
-                    raise RemoteError(f"asked{times}, the last answer was: {_reason(error)}") from error
+                    raise RemoteError(f"the request failed{times}: {_reason(error)}") from error
                 time.sleep(PAUSE_S * 2 ** (TRIES - 1 - left) * random.uniform(1, 1.5))
         raise AssertionError
 
     def find(self, full: str) -> dict[str, dict[str, Any]]:
-        """The facts about all files below a folder; asked once, and an error if any part cannot be seen.
+        """Return the facts about all files below a folder, without retries; fail if any part is unreadable.
 
-        Clients of object stores have a listing of their own. What fsspec offers to all others goes from
-        folder to folder, and leaves out those that it cannot read unless it is told not to.
+        Object stores list directly. The generic walk of fsspec skips unreadable folders by default.
         """
         from fsspec import AbstractFileSystem
         from fsspec.asyn import AsyncFileSystem
@@ -134,13 +132,13 @@ class Remote:
         return found
 
     def put(self, full: str, content: bytes) -> None:
-        """Put a file in one request, so that it is there whole or not at all."""
+        """Upload a file in one request, so that it is stored completely or not at all."""
         options = {"chunksize": _WHOLE} if self.s3 else {}
         self.ask(lambda: self.fs.pipe_file(full, content, **options))
 
 
 def _leave_to_the_request(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say nothing of a connection that was cut: the request over it fails, and is told or made again."""
+    """Do not log lost connections: the request itself fails and is repeated or reported."""
     if not isinstance(context.get("exception"), ConnectionError):
         loop.default_exception_handler(context)
 
@@ -151,11 +149,11 @@ _S3 = ("s3", "s3a")
 def _options(location: str) -> dict[str, Any]:
     if urlsplit(location).scheme not in _S3:
         return {}
-    asked = hash(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
+    environment = hash(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
     return {
-        "session": _session(os.getpid(), asked),
+        "session": _session(os.getpid(), environment),
         "use_listings_cache": False,
-        "max_concurrency": 1,  # else a file is read in parts, which may be parts of two versions
+        "max_concurrency": 1,  # otherwise a file is read in parts, possibly of two versions
         "config_kwargs": {
             "connect_timeout": TIMEOUT_S,
             "read_timeout": TIMEOUT_S,
@@ -167,9 +165,9 @@ def _options(location: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _session(process: int, environment: int) -> Any:
-    """A session of the client of S3, for one process and one environment; to make one takes long.
+    """Return a session of the S3 client for one process and environment; creating one is slow.
 
-    Times in answers stay text, as they are only compared: to parse them is most of the work of a listing.
+    Timestamps stay text, as they are only compared: parsing them is most of the work of a listing.
     """
     from aiobotocore.session import AioSession
 
@@ -183,10 +181,10 @@ _FACTS = frozenset(("Key", "LastModified", "ETag", "Size", "StorageClass"))
 
 
 def _take_files(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object) -> None:
-    """Take the files out of a page of a listing before the client of S3 parses it.
+    """Extract the files from a page of a listing before the S3 client parses it.
 
-    The client parses a page twice, and interprets each element by a model of the service, which takes several
-    times as long. A page that is not as expected is left to it.
+    The client parses a page twice and validates each element against a service model, which takes several
+    times as long. It still handles pages of an unexpected form.
     """
     body: bytes = response_dict["body"]
     start, stop = body.find(b"<Contents>"), body.rfind(b"</Contents>") + len(b"</Contents>")

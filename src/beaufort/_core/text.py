@@ -1,8 +1,7 @@
-"""Text for people: counts, durations and sizes in words, and outside text made safe to print and store.
+"""Formatting of counts, durations and sizes, and sanitizing of untrusted text.
 
-File names, responses of a service, URLs and command lines may contain anything: escape sequences, lone
-surrogates, secrets. Printed text goes through `printable`; written text and every error go through
-`without_secrets`.
+File names, responses of a service, URLs and command lines may contain escape sequences, lone surrogates or
+secrets. Printed text goes through `printable`; stored text and error messages go through `without_secrets`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# Each begins with a fixed text, and what is looked for behind it is bounded: text from outside is searched,
-# and its author must not decide how long that takes.
+# The text is untrusted: patterns start with a literal and have bounded repeats, so that matching stays fast.
 _ADDRESS = re.compile(r"://(?P<rest>[^\s\"'<>`]+)")
 _NAMED = re.compile(
     r"(?i)((?:token|secret|password|passwd|api[_-]?key|access[_-]?key|credential)[\w.-]{0,40}=)[^\s\"',;&)]+"
@@ -24,14 +22,14 @@ _HIDDEN = "…"
 
 
 def printable(text: Any, *, keep: str = "") -> str:
-    r"""Text that cannot steer a terminal and that every encoding of Unicode can hold.
+    r"""Return text without control characters and lone surrogates.
 
     >>> printable("a\x1b[31m\n")
     'a\\x1b[31m\\n'
 
     Args:
-        text: anything; its `str`.
-        keep: characters that stay as they are, as "\n" in a text of several lines.
+        text: any object, converted with `str`.
+        keep: characters to keep, such as "\n" in text of several lines.
     """
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape", "surrogatepass").decode()
@@ -40,13 +38,13 @@ def printable(text: Any, *, keep: str = "") -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Text without what may let somebody in.
+    """Return text without credentials.
 
-    Of an address the name, the password and the question behind `?` go; of `token=…`, `api_key=…` and the
-    like, and of `Bearer …`, the value.
+    The user, password and query of a URL are removed; so are the values of `token=…`, `api_key=…` and the
+    like, and of `Bearer …`.
 
-    >>> without_secrets("no answer from http://me:secret@host:80/classify?key=1234")
-    'no answer from http://host:80/classify'
+    >>> without_secrets("no response from http://me:secret@host:80/classify?key=1234")
+    'no response from http://host:80/classify'
     >>> without_secrets("--set token=HOUSE_TOKEN")
     '--set token=…'
     """
@@ -56,7 +54,7 @@ def without_secrets(text: str) -> str:
 
 
 def command_without_secrets(words: Iterable[object]) -> list[str]:
-    """A command line that can be kept, word by word."""
+    """Return the words of a command line without credentials."""
     return [printable(without_secrets(str(word))) for word in words]
 
 
@@ -64,19 +62,19 @@ def _bare_address(match: re.Match[str]) -> str:
     place, mark, rest = _partition(match["rest"])
     server, slash, path = place.partition("/")
     fragment = ""
-    if mark == "#" and "=" not in rest and "?" not in rest:  # a part of a data set, as `#test`
+    if mark == "#" and "=" not in rest and "?" not in rest:  # a part of a dataset, such as `#test`
         fragment = f"#{rest}"
     return f"://{server.rpartition('@')[2]}{slash}{path}{fragment}"
 
 
 def _partition(text: str) -> tuple[str, str, str]:
-    """What stands before the first `?` or `#`, which of them it is, and what follows."""
+    """Split at the first `?` or `#`."""
     found = re.search(r"[?#]", text)
     return (text, "", "") if found is None else (text[: found.start()], found[0], text[found.end() :])
 
 
 def encodable(text: str) -> str:
-    r"""Text that UTF-8 can hold: of a name that is no Unicode, each odd byte is spelled out.
+    r"""Return text that UTF-8 can encode: undecodable bytes are escaped.
 
     >>> encodable("caf\udce9.png"), encodable("\ud83d")
     ('caf\\xe9.png', '\\ud83d')
@@ -85,18 +83,18 @@ def encodable(text: str) -> str:
         text.encode()
         return text
     except UnicodeEncodeError:
-        return "".join(map(_whole, text))
+        return "".join(map(_escaped, text))
 
 
-def _whole(character: str) -> str:
+def _escaped(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte of a file name that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # Python's surrogate escape of an undecodable byte
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else character
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula.
+    """Return text that a spreadsheet does not interpret as a formula.
 
     >>> spreadsheet_cell("=1+1"), spreadsheet_cell("resnet50")
     ("'=1+1", 'resnet50')
@@ -105,7 +103,7 @@ def spreadsheet_cell(text: str) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number and what it counts.
+    """Return a number with its noun.
 
     >>> counted(1, "model"), counted(1000, "image")
     ('1 model', '1,000 images')
@@ -114,7 +112,7 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time that people can grasp.
+    """Return a duration in a readable unit.
 
     >>> duration(1), duration(300), duration(9000)
     ('1 second', '5 minutes', '2.5 hours')
@@ -125,7 +123,7 @@ def duration(seconds: float) -> str:
 
 
 def byte_size(size: float) -> str:
-    """How large a file is.
+    """Return a file size in a readable unit.
 
     >>> byte_size(812), byte_size(20_400), byte_size(1_234_567), byte_size(147e9)
     ('812 bytes', '20.4 kB', '1.2 MB', '147.0 GB')
@@ -137,7 +135,7 @@ def byte_size(size: float) -> str:
 
 
 def comma_list(text: str) -> list[str]:
-    """Names separated by commas.
+    """Return the names in a comma-separated text.
 
     >>> comma_list("fog, snow")
     ['fog', 'snow']
@@ -146,7 +144,7 @@ def comma_list(text: str) -> list[str]:
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table as CSV.
+    """Return a table as CSV.
 
     >>> csv_text(["model", "error"], [("a, b", 0.5)]).splitlines()
     ['model,error', '"a, b",0.5']

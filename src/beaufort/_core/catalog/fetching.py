@@ -1,4 +1,4 @@
-"""The files of the catalog, and fetching them into the cache: the mirror first, then every source in turn."""
+"""The registry of files, and fetching them into the cache: from the mirror first, then from each source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("beaufort._core.catalog")
 
 @dataclass(frozen=True)
 class Asset:
-    """A file by its name, what it must be, and where it can be had."""
+    """A file with its checksum and sources."""
 
     name: str
     sha256: str
@@ -39,16 +39,16 @@ class Asset:
     origin: str
     sources: Sequence[Source]
     mirrored_as: str = ""
-    """Another name and form in which a mirror may have it, anywhere below the folder."""
+    """Name of another form of the file, anywhere below the mirror folder."""
     unpack: Unpack = bytes
-    """What makes the file of that other form."""
+    """Converts that other form to the file."""
     size: int = 0
-    """In bytes; 0 if not known."""
+    """In bytes; 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What people ask for by name: the files that belong together, and whose they are."""
+    """A named group of files, with their origin."""
 
     name: str
     about: str
@@ -58,13 +58,13 @@ class Entry:
     files: tuple[str, ...]
     """Names of assets."""
     opens_as: str = ""
-    """For a dataset, the reader and the part of it, as in `mnist#test`."""
+    """For a dataset, its reader and part, such as `mnist#test`."""
     label_space: str = ""
-    """What its labels are numbers in, as `imagenet-1k`, where the files do not name every class."""
+    """Label space of the labels, such as `imagenet-1k`, if the files do not name every class."""
 
     @property
     def size(self) -> int:
-        """Of all files, in bytes."""
+        """Size of all files, in bytes."""
         return sum(assets[name].size for name in self.files)
 
 
@@ -72,24 +72,19 @@ assets: Registry[Asset] = Registry("asset")
 """Every file of the catalog by its name."""
 
 entries: Registry[Entry] = Registry("catalog entry")
-"""What can be asked for by name; `beaufort ls files` lists it."""
+"""Every entry by its name; `beaufort ls files` lists them."""
 
 
 class State(StrEnum):
-    """What the cache has of a file or an entry."""
+    """State of a file in the cache."""
 
-    absent = "absent"
-    whole = "whole"
+    missing = "missing"
+    complete = "complete"
     damaged = "damaged"
 
 
 def register_entry(entry: Entry, sources: Callable[[str], Sequence[Source]]) -> None:
-    """Register an entry of this package and its files.
-
-    Args:
-        entry: what is registered.
-        sources: the places of a file, by its name without the folder.
-    """
+    """Register an entry and its files; `sources` returns those of a file by its name without the folder."""
     for name in entry.files:
         register_asset(name, entry.license, entry.origin, sources(name.rpartition("/")[2]))
     entries.register(entry.name, entry)
@@ -116,22 +111,22 @@ def _checksums() -> dict[str, tuple[str, int]]:
 
 
 def state(name: str) -> State:
-    """What the cache has of a file; it is read from end to end."""
+    """Return the state of a file in the cache, after checking its sha256."""
     path = cache_folder() / name
     if not path.is_file():
-        return State.absent
-    return State.whole if _sha256(path) == assets[name].sha256 else State.damaged
+        return State.missing
+    return State.complete if _sha256(path) == assets[name].sha256 else State.damaged
 
 
 def cache_folder() -> Path:
-    """Where fetched files are kept."""
+    """Return the directory of fetched files."""
     if own := os.environ.get("BEAUFORT_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "beaufort"
 
 
 def is_offline() -> bool:
-    """Whether `BEAUFORT_OFFLINE` forbids the network."""
+    """Return whether `BEAUFORT_OFFLINE` forbids network access."""
     return os.environ.get("BEAUFORT_OFFLINE", "0") not in ("", "0")
 
 
@@ -139,39 +134,39 @@ def fetch(name: str, *, progress: Progress | None = None) -> Path:
     """Return the path of a file in the cache, after fetching it if it is missing or damaged."""
     asset = assets[name]
     path = cache_folder() / name
-    if state(name) is State.whole:
+    if state(name) is State.complete:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(path):
-            return path if state(name) is State.whole else _get(asset, path, progress or _silent)
+            return path if state(name) is State.complete else _get(asset, path, progress or _silent)
     except AssetError as error:
         error.asset = name
         raise
     except OSError as error:
         raise AssetError(
-            f"{name} cannot be written to {cache_folder()} ({error.strerror or error}); set BEAUFORT_CACHE "
-            "to another folder"
+            f"cannot write {name} to {cache_folder()}: {error.strerror or error}; set BEAUFORT_CACHE to "
+            "another folder"
         ) from None
 
 
 def pull(name: str, *, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Fetch every file of an entry; their paths in the cache."""
+    """Fetch every file of an entry; return their paths in the cache."""
     entry, paths, before = entries[name], [], 0
-    say = progress or _silent
+    report = progress or _silent
     for file in entry.files:
         size = assets[file].size
 
         def of_entry(done: int, total: int, before: int = before, size: int = size) -> None:
-            say(before + done * size // max(total, 1), entry.size)
+            report(before + done * size // max(total, 1), entry.size)
 
         paths.append(fetch(file, progress=of_entry))
-        say(before := before + size, entry.size)
+        report(before := before + size, entry.size)
     return tuple(paths)
 
 
 def _silent(done: int, total: int) -> None:
-    """Progress nobody."""
+    """Ignore progress."""
 
 
 def _sha256(path: Path) -> str:
@@ -180,12 +175,12 @@ def _sha256(path: Path) -> str:
 
 
 def _get(asset: Asset, path: Path, progress: Progress) -> Path:
-    """Try every place in turn until one gives the right file."""
+    """Try each source in turn until one provides the right file."""
     tried = []
     if path.is_file():
         tried.append(f"cache {path}: damaged, {_wrong(_sha256(path), asset)}")
         _log.warning("%s", tried[-1])
-    for source in _places(asset):
+    for source in _sources(asset):
         part = path.with_name(f".{path.name}.{zlib.crc32(source.place.encode()):08x}.part")
         try:
             found = _try(source, part, asset, progress)
@@ -200,29 +195,29 @@ def _get(asset: Asset, path: Path, progress: Progress) -> Path:
         finally:
             part.unlink(missing_ok=True)
     if is_offline():
-        tried.append("no other source was tried: BEAUFORT_OFFLINE is set")
+        tried.append("BEAUFORT_OFFLINE is set, so no other source was tried")
     raise AssetError(
-        f"{asset.name} could not be fetched: {'; '.join(tried)}. Put the file ({asset.origin}) into a folder "
-        "and set BEAUFORT_MIRROR to the folder"
+        f"cannot fetch {asset.name}: {'; '.join(tried)}. Put the file ({asset.origin}) into a folder and set "
+        "BEAUFORT_MIRROR to that folder"
     )
 
 
 def _try(source: Source, part: Path, asset: Asset, progress: Progress) -> str:
-    """Save the file from one source; its sha256."""
+    """Save the file from one source; return its sha256."""
     continued = partial_download(part).exists()
     source.save(part, progress)
     found = _sha256(part)
-    if found != asset.sha256 and continued:  # it may be the older half that is wrong
+    if found != asset.sha256 and continued:  # the part from an earlier download may be wrong
         source.save(part, progress)
         found = _sha256(part)
     return found
 
 
 def _wrong(found: str, asset: Asset) -> str:
-    return f"its sha256 begins {found[:12]}, not {asset.sha256[:12]}; refused"
+    return f"rejected, its sha256 starts with {found[:12]} instead of {asset.sha256[:12]}"
 
 
-def _places(asset: Asset) -> Iterator[Source]:
+def _sources(asset: Asset) -> Iterator[Source]:
     if mirror := os.environ.get("BEAUFORT_MIRROR"):
         yield from _in_mirror(Path(mirror), asset)
     if not is_offline():
@@ -230,7 +225,7 @@ def _places(asset: Asset) -> Iterator[Source]:
 
 
 def _in_mirror(mirror: Path, asset: Asset) -> Iterator[Source]:
-    """Under its catalog name first, then by file name anywhere below; gzipped or not."""
+    """Look under the catalog name first, then for the file name anywhere below; gzipped or not."""
     name = Path(asset.name).name
     forms: list[tuple[str, Unpack]] = [(name, bytes), (f"{name}.gz", gunzip)]
     found = [
@@ -247,7 +242,7 @@ def _in_mirror(mirror: Path, asset: Asset) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Wait for other processes that fetch the same file, where the system can lock files."""
+    """Wait for other processes that fetch the same file, if the system can lock files."""
     with path.with_name(f".{path.name}.lock").open("w") as file:
         with contextlib.suppress(ImportError, OSError):
             import fcntl

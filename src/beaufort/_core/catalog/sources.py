@@ -1,7 +1,4 @@
-"""Where a file may be: an address on the web, or inside a package that pip or npm downloads.
-
-A package is never installed; one file is read out of it.
-"""
+"""Sources of a file: a URL, or a package downloaded with pip or npm, which is never installed."""
 
 from __future__ import annotations
 
@@ -31,26 +28,26 @@ _CHUNK = 1 << 20
 _MOST_UNPACKED = 1 << 30
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called as a file arrives, with the bytes that are there, and of how many."""
+"""Called during a download with the received and total number of bytes."""
 
 Unpack: TypeAlias = Callable[[bytes], bytes]
-"""What makes a file of another. `bytes`, which changes nothing, is not called: the file is streamed."""
+"""Converts a file to another. `bytes`, which changes nothing, is not called: the file is streamed."""
 
 
 class Source(Protocol):
-    """A place that may have a file."""
+    """A place that may provide a file."""
 
     @property
     def place(self) -> str:
-        """What the place is called in messages."""
+        """Description for messages."""
 
     def save(self, path: Path, progress: Progress) -> None:
-        """Write the file to `path`; an `OSError` if it is not to be had."""
+        """Write the file to `path`; raise an `OSError` if it is not available."""
 
 
 @dataclass(frozen=True)
 class Url:
-    """A file on the web, and what is to be taken out of it."""
+    """A file on the web, optionally unpacked."""
 
     address: str
     unpack: Unpack = bytes
@@ -90,16 +87,16 @@ class LocalFile:
 
 
 def gunzip(content: bytes) -> bytes:
-    """What a gzip file holds, up to a gibibyte: a small file can unpack to one that fills any memory."""
+    """Return the content of a gzip file, up to a gibibyte because a small file can unpack to any size."""
     with gzip.open(io.BytesIO(content)) as stream:
         unpacked = stream.read(_MOST_UNPACKED + 1)
     if len(unpacked) > _MOST_UNPACKED:
-        raise ValueError(f"it unpacks to more than {_MOST_UNPACKED:,} bytes")
+        raise ValueError(f"the gzip file unpacks to more than {_MOST_UNPACKED:,} bytes")
     return unpacked
 
 
 def _pour(stream: IO[bytes], path: Path, unpack: Unpack, progress: Progress) -> None:
-    """Write to `path` what is unpacked from a stream."""
+    """Write the unpacked content of a stream to `path`."""
     with path.open("wb") as file:
         if unpack is bytes:
             shutil.copyfileobj(stream, file, _CHUNK)
@@ -109,16 +106,16 @@ def _pour(stream: IO[bytes], path: Path, unpack: Unpack, progress: Progress) -> 
 
 
 def partial_download(part: Path) -> Path:
-    """Where a download stands until it is complete; it stays when the connection breaks."""
+    """Return the path of an incomplete download, which is kept when the connection is lost."""
     return part.with_name(f"{part.name}.download")
 
 
 _silent_servers: dict[str, float] = {}
-"""When a server did not answer: one behind a wall that swallows everything is waited for once."""
+"""When servers timed out: one behind a firewall that drops packets is waited for once."""
 
 
 def _download(address: str, path: Path, progress: Progress) -> None:
-    """Add to `path` what it lacks, if the server can give a part, otherwise all."""
+    """Download the missing part of `path`, or all of it if the server does not support ranges."""
     import urllib.error  # half of what importing this module would cost
     import urllib.parse
     import urllib.request
@@ -126,32 +123,34 @@ def _download(address: str, path: Path, progress: Progress) -> None:
 
     server = urllib.parse.urlsplit(address).netloc
     if time.monotonic() - _silent_servers.get(server, -_FORGIVEN_S) < _FORGIVEN_S:
-        raise OSError("the server did not answer a moment ago")
+        raise OSError("skipped, because the server timed out a moment ago")
     start = path.stat().st_size if path.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
     try:
-        answer = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == _NO_MORE and start:
-                return  # there is no more; the sha256 decides whether it is right
-            raise OSError(f"the server answered {error.code} {error.reason}") from None
+                return  # nothing is missing; the sha256 is checked later
+            raise OSError(f"HTTP status {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
         if isinstance(error.reason, TimeoutError):
             _silent_servers[server] = time.monotonic()
         raise
-    with answer:
-        goes_on = (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
-        with path.open("ab" if goes_on else "wb") as file:
-            total = file.tell() + int(answer.headers.get("Content-Length") or 0)
+    with response:
+        resumed = (response.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
+        with path.open("ab" if resumed else "wb") as file:
+            total = file.tell() + int(response.headers.get("Content-Length") or 0)
             try:
-                while chunk := answer.read(_CHUNK):
+                while chunk := response.read(_CHUNK):
                     file.write(chunk)
                     progress(file.tell(), total)
             except HTTPException as error:
-                raise ConnectionError(f"cut off ({error}); the next try goes on from there") from None
+                raise ConnectionError(f"download interrupted: {error}; the next try resumes it") from None
     if (size := path.stat().st_size) < total:
-        raise ConnectionError(f"cut off at {size:,} of {total:,} bytes; the next try goes on from there")
+        raise ConnectionError(
+            f"download interrupted after {size:,} of {total:,} bytes; the next try resumes it"
+        )
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class Npm:
 
     package: str
     member: str = ""
-    """The file's path in the package; none for the whole package as npm downloads it."""
+    """Path of the file in the package; empty for the whole package."""
     unpack: Unpack = bytes
 
     @property
@@ -192,7 +191,7 @@ class Npm:
         with tarfile.open(_package("npm", self.package)) as tarball:
             stream = tarball.extractfile(self.member)
             if stream is None:
-                raise FileNotFoundError(f"{self.member} is not a file in it")
+                raise FileNotFoundError(f"the package has no file {self.member}")
             with stream:
                 _pour(stream, path, self.unpack, progress)
 
@@ -202,7 +201,7 @@ _folder: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _package(client: str, name: str) -> Path:
-    """A package as its client downloads it, once a process; gone when the process ends."""
+    """Return the path of a package, downloaded once per process and deleted at its end."""
     if (client, name) not in _downloaded:
         if not _folder:
             _folder.append(tempfile.TemporaryDirectory(prefix="beaufort-"))
@@ -219,7 +218,7 @@ def _with_pip(requirement: str, folder: Path) -> Path:
 def _with_npm(package: str, folder: Path) -> Path:
     npm = shutil.which("npm")
     if npm is None:
-        raise AssetError("npm, which comes with Node.js, is not installed")
+        raise AssetError("npm is not installed; it comes with Node.js")
     command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--fetch-retries=0"]
     return _only_file([*command, package], folder, "*.tgz")
 
@@ -230,7 +229,7 @@ def _only_file(command: list[str], folder: Path, pattern: str) -> Path:
     )
     if found := list(folder.glob(pattern)):
         return found[0]
-    reason = " ".join(done.stderr.split()) or "no reason"
+    reason = " ".join(done.stderr.split()) or "no error message"
     if len(reason) > 2 * _REASON:
-        reason = f"{reason[:_REASON]} … {reason[-_REASON:]}"  # npm begins with it, pip ends with it
-    raise AssetError(f"the client returned no package: {reason}")
+        reason = f"{reason[:_REASON]} … {reason[-_REASON:]}"  # npm starts with the cause, pip ends with it
+    raise AssetError(f"download failed: {reason}")

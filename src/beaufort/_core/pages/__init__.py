@@ -1,7 +1,7 @@
-"""HTML pages: one base template and one style for the report, the testbed, the gallery and the review.
+"""HTML pages: one base template and style for the report, the testbed, the gallery and the review.
 
-A page is one file that needs nothing else. Templates are Jinja's and escape what they are given; only this
-package marks text as safe. Jinja is imported with the first page, so that nothing else needs it.
+A page is one self-contained file. Jinja templates escape all values; only this package marks text as safe.
+Jinja is imported with the first page.
 """
 
 from __future__ import annotations

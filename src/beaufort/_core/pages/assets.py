@@ -1,4 +1,4 @@
-"""Style and scripts of pages, and a policy that lets nothing in from outside."""
+"""Style and scripts of pages, and content security policies that block everything external."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 
 @cache
 def asset(name: str) -> str:
-    """The text of a style or script: `report/charts.js` is the file `charts.js` in the data of the report."""
+    """Return the text of a style or script: `report/charts.js` is `report/data/charts.js`."""
     part, _, file = name.rpartition("/")
     return (files("beaufort") / part / "data" / file).read_text(encoding="utf-8")
 
 
 def bundle(*scripts: str) -> str:
-    """Scripts as one, with names of its own."""
+    """Return scripts as one, in a scope of its own."""
     return "\n(() => {\n'use strict';\n" + "\n".join(scripts) + "\n})();\n"
 
 
 def content_policy(script: str) -> str:
-    """Nothing from anywhere else, and no script but this one; none at all if it is empty."""
+    """Return the policy of a file: nothing external, and no script but this one."""
     source = _hash_source(script) if script else "'none'"
     return (
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {source}; "
@@ -33,7 +33,7 @@ def content_policy(script: str) -> str:
 
 
 def served_policy(*, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
-    """The header of a served page: this style and script alone, pictures and forms of its own server."""
+    """Return the policy of a served page: this style and script, images and forms of its server."""
     style = "".join(map(asset, ("_core/pages/base.css", *styles)))
     script = bundle(*map(asset, scripts)) if scripts else ""
     return (
@@ -48,6 +48,6 @@ def _hash_source(text: str) -> str:
 
 
 def as_script(data: Mapping[str, Any]) -> str:
-    """JSON that cannot end the script element that it stands in, whatever names are in it."""
+    """Return JSON that cannot end the script element that contains it."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""From a template and values to the text of a page."""
+"""Rendering of templates."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def render(
     served: bool = False,
     **values: Any,
 ) -> str:
-    """The text of a page whose template extends `pages/base.html`; equal input gives equal bytes.
+    """Return the text of a page whose template extends `pages/base.html`; equal input gives equal bytes.
 
     Args:
-        template: `report/page.html` for the file `page.html` in the templates of the report.
-        styles: names of assets that follow the style all pages share.
-        scripts: names of assets, in their order.
-        data: what the scripts read.
-        framed: scripts of pages that are framed in this one, which has none: its policy covers them.
-        served: whether a server shows the page, which sends its policy in a header, `served_policy`.
-        values: what the template shows; all of it is escaped.
+        template: such as `report/page.html` for `report/templates/page.html`.
+        styles: assets that follow the shared style.
+        scripts: assets, in their order.
+        data: data for the scripts.
+        framed: scripts of framed pages, which the policy of this page must allow; it has none of its own.
+        served: whether a server sends the page, with `served_policy` in a header.
+        values: values of the template; all are escaped.
     """
     script = bundle(*map(asset, scripts)) if scripts else ""
     return (
@@ -51,12 +51,12 @@ def render(
 def render_table(
     caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> str:
-    """A table as a piece of HTML for a notebook, which has a style of its own."""
+    """Return a table as an HTML fragment for a notebook."""
     return render_fragment("_core/pages/table.html", caption=caption, header=header, rows=rows, notes=notes)
 
 
 def render_fragment(template: str, **values: Any) -> str:
-    """A piece of HTML that is no page."""
+    """Return an HTML fragment."""
     return _environment().get_template(template).render(**values)
 
 
@@ -77,17 +77,17 @@ def _environment() -> Environment:
 
 
 def _source(name: str) -> str | None:
-    """A template's text; None if there is none of that name."""
+    """Return the text of a template; None if it does not exist."""
     part, _, file = name.rpartition("/")
     found = files("beaufort") / part / "templates" / file
     return found.read_text(encoding="utf-8") if found.is_file() else None
 
 
 def _tight(text: str) -> str:
-    """A sentence that does not break between a number and what it counts."""
+    """Return a sentence with non-breaking spaces between a number and its unit."""
     return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
 
 
-def _percent(share: float, digits: int = 1) -> str:
-    """A share in percent, without the sign."""
-    return f"{100 * share:.{digits}f}"
+def _percent(fraction: float, digits: int = 1) -> str:
+    """Return a fraction in percent, without the sign."""
+    return f"{100 * fraction:.{digits}f}"
