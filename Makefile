@@ -81,7 +81,7 @@ release-check: $(VENV)/dev  ## everything that must hold before a release
 	$(BIN)/python tools/release_check.py
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-newest dist demo site torture.md docs/assets/gallery docs/assets/gallery-mnist docs/tutorials/*.md docs/reference/api
+	rm -rf $(VENV) .venv-bench .venv-newest dist demo site torture.md docs/assets/gallery docs/assets/gallery-mnist docs/tutorials/*.md docs/reference/api docs/reference/command-line
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)

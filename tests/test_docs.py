@@ -16,11 +16,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import command_pages
 import pytest
 import typer
 import yaml
-from docs_pages import API, write_api_pages, write_tutorials
+from docs_pages import API, write_api_pages, write_command_pages, write_tutorials
 from notebooks import as_page, execute
+from typer.testing import CliRunner
 
 from beaufort._core.errors import AssetError
 from beaufort._core.optional import require
@@ -34,13 +36,18 @@ from beaufort.suites.shifts import shifts
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name not in ("tutorials", "api")),
+    *sorted(
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.parent.name not in ("tutorials", "api", "command-line")
+    ),
 ]
 RESULTS = sorted((ROOT / "results").rglob("*.md"))
 ALL_PAGES = [*PAGES, *RESULTS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 GENERATED = (
     *("docs/assets/gallery/", "docs/assets/gallery-mnist/", "docs/reference/api/"),
+    "docs/reference/command-line/",
     *(path.with_suffix(".md").relative_to(ROOT).as_posix() for path in NOTEBOOKS),
 )
 """What the docs build makes."""
@@ -108,6 +115,25 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         run(page, block, vars(module))
 
 
+def test_outputs_in_the_readme_are_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (python,), (text,) = blocks(ROOT / "README.md"), blocks(ROOT / "README.md", "text")
+    run(ROOT / "README.md", python, {})
+    assert capsys.readouterr().out == text.code
+    try:
+        load_dataset("mnist-test")
+    except AssetError as error:
+        pytest.skip(str(error))
+    console = next(
+        block.code for block in blocks(ROOT / "README.md", "console") if "demo:digits" in block.code
+    )
+    command, _, output = console.partition("\n")
+    result = CliRunner().invoke(app, shlex.split(command)[2:])
+    assert result.stdout.startswith(output)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
 def test_what_is_imported_is_in_the_reference(page: Path) -> None:
     """Modules that are not there may change without notice; a page does not teach them."""
@@ -157,6 +183,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     pages = {path.relative_to(docs).as_posix() for path in PAGES if path.is_relative_to(docs)}
     generated = {path.with_suffix(".md").relative_to(docs).as_posix() for path in NOTEBOOKS}
     generated |= {f"reference/api/{module}.md" for module in API}
+    generated |= {f"reference/command-line/{page}.md" for page in ("index", *command_pages.GROUPS)}
     assert sorted(listed) == sorted(pages | generated)
 
 
@@ -267,6 +294,7 @@ def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         for file in ("gallery.html", "gallery.png"):
             (copied / "assets" / folder / file).touch()
     write_api_pages(copied)
+    write_command_pages(copied)
     write_tutorials(copied)
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = settings.replace("paths: [src]", f"paths: [{ROOT / 'src'}]")

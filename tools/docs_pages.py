@@ -1,4 +1,4 @@
-"""Generate the parts of the documentation that are made by code: API pages, galleries and tutorials.
+"""Generate the parts of the documentation that are made by code: reference, galleries and tutorials.
 
     python tools/docs_pages.py
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command_pages
 from notebooks import as_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,14 @@ def write_api_pages(docs: Path = DOCS) -> None:
         (folder / f"{module}.md").write_text(f"# `{module}`\n\n::: {module}\n", encoding="utf-8")
 
 
+def write_command_pages(docs: Path = DOCS) -> None:
+    """Write the reference of the command line."""
+    folder = docs / "reference" / "command-line"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in command_pages.pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def write_tutorials(docs: Path = DOCS) -> None:
     """Convert the notebooks with their stored outputs to pages."""
     for notebook in NOTEBOOKS:
@@ -63,5 +72,6 @@ def draw_galleries() -> None:
 
 if __name__ == "__main__":
     write_api_pages()
+    write_command_pages()
     write_tutorials()
     draw_galleries()

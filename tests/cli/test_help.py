@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import command_options
+import command_pages
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -47,7 +47,7 @@ def test_output_has_one_short_name(path: tuple[str, ...]) -> None:
 
 
 def test_an_option_name_has_one_type_and_one_meaning() -> None:
-    every = command_options.uses()
+    every = command_pages.uses()
     for name in {use.name for use in every}:
         assert len({(use.type, use.help) for use in every if use.name == name}) == 1, name
 
