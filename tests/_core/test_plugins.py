@@ -180,7 +180,7 @@ def test_modules_are_remembered_for_workers(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_published_name_is_not_taken() -> None:
-    with pytest.raises(OptionError, match="must not be a published one, got 'mnist-c'"):
+    with pytest.raises(OptionError, match="'mnist-c' is a published suite"):
         register_suite(get_suite("mnist-c"))
 
 

@@ -87,10 +87,7 @@ def test_json(good: Path, bad: Path) -> None:
 def test_no_such_file(good: Path, tmp_path: Path) -> None:
     code, out, errors = run("validate", good, tmp_path / "no.yaml")
     assert (code, out) == (2, "ok: mine 3, 5 conditions\n")
-    assert (
-        errors
-        == f"beaufort: the suite {tmp_path / 'no.yaml'} does not exist; give a YAML file, such as my.yaml\n"
-    )
+    assert str(tmp_path / "no.yaml") in errors
     assert run("validate")[0] == 2
 
 

@@ -114,7 +114,7 @@ def test_conditions(tmp_path: Path) -> None:
         (3, "suite must be .* got an object of type int"),
         (["fog", 3], r"got a list of 2 \(str, int\)"),
         (["fogg"], "unknown corruption 'fogg'; did you mean 'fog'"),
-        (["fog@3"], "a corruption must be given by its name alone, as 'fog', got 'fog@3'"),
+        (["fog@3"], "a corruption must be a name such as 'fog', got 'fog@3'"),
         ("fogg", "unknown suite 'fogg'"),
     ],
 )

@@ -154,7 +154,7 @@ def test_unknown_corruption_is_answered_with_near_names() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a/b",), "the name of a dataset must have letters.*got 'a/b'"),
+        (("a/b",), "name of a dataset must consist of letters.*got 'a/b'"),
         (("",), "got ''"),
         (("a", "fog", 6), "severity must be a number from 1 to 5, got 6"),
         (("a", "fog", True), "severity must be a number from 1 to 5, got True"),
@@ -250,7 +250,7 @@ def test_facts_of_clean() -> None:
 
 
 def test_facts_need_a_side_where_it_matters() -> None:
-    with pytest.raises(OptionError, match="give side, their short side"):
+    with pytest.raises(OptionError, match="pass side"):
         Condition.parse("a/fog@1").facts()
     with pytest.raises(OptionError, match=r"seed must be an integer, got 1.5"):
         Condition.parse("a/fog@1").facts(scale="cifar", seed=1.5)  # type: ignore[arg-type]
@@ -304,11 +304,11 @@ def test_mistakes_in_a_shift_of_another_kind() -> None:
         Condition("photos", "test-dim", 3)
     with pytest.raises(OptionError, match="has severities, not levels"):
         Condition("photos", "fog", 3, "3")
-    with pytest.raises(OptionError, match="a level must be up to 60"):
+    with pytest.raises(OptionError, match="a level must be at most 60"):
         Condition.parse("photos/test-dim@2 3")
     with pytest.raises(UnknownNameError, match="did you mean 'test-dim'"):
         Condition("photos", "test-dm")
-    with pytest.raises(OptionError, match="not that of a corruption or a list of them, got 'fog'"):
+    with pytest.raises(OptionError, match="got 'fog'"):
         register_shift("fog")
-    with pytest.raises(OptionError, match="or a list of them, got 'weather'"):
+    with pytest.raises(OptionError, match="got 'weather'"):
         register_shift("weather")

@@ -1,4 +1,4 @@
-"""Each mistake in a suite's file is told with its line, all of a file at once, and no file can do harm."""
+"""Every mistake in a suite file is reported with its line, all at once, and no file can do harm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def mistakes(content: str | bytes) -> list[str]:
     return [mistake.located("my.yaml") for mistake in caught.value.mistakes]
 
 
-def test_good() -> None:
+def test_valid_files() -> None:
     assert len(parse_suite(GOOD).conditions()) == 7
     assert parse_suite("\ufeff" + GOOD.replace("\n", "\r\n")) == parse_suite(GOOD)
     assert parse_suite("# a remark\n---\n" + GOOD + "...\n") == parse_suite(GOOD)
@@ -48,7 +48,7 @@ REPLACED = {
     "severity on a line of its own": (
         "severities: [1, 3, 5]",
         "severities:\n  - 1\n  - true",
-        "10: severities: severity must be a number from 1 to 5, got true",
+        "10: severities: severity must be a number from 1 to 5, got True",
     ),
     "severity as text": (
         "[1, 3, 5]",
@@ -68,7 +68,7 @@ REPLACED = {
     "a published baseline between severities": (
         "severities: [1, 3, 5]",
         "severities: [1, 2.5]",
-        "9: baseline: the errors of alexnet are known at whole severities only, got 2.5; name a model of",
+        "9: baseline: the errors of alexnet are known at integer severities only, not at 2.5",
     ),
     "severity twice": ("[1, 3, 5]", "[1, 3, 1]", "8: severities: 1 is in the list already"),
     "severities not a list": (
@@ -76,7 +76,7 @@ REPLACED = {
         "3",
         "8: severities: must be a list of severities, such as [1, 2, 3, 4, 5], or published, got 3",
     ),
-    "no severities": ("[1, 3, 5]", "[]", "8: severities: must not be empty; write for example [1, 2"),
+    "no severities": ("[1, 3, 5]", "[]", "8: severities: must be a list of severities, such as [1, 2"),
     "published at another scale": (
         "[1, 3, 5]",
         "published",
@@ -104,19 +104,19 @@ REPLACED = {
     "no corruptions": (
         "\n  - fog\n  - snow",
         "",
-        "5: corruptions: must be a list of corruptions, such as [fog, snow] or [weather], got nothing",
+        "5: corruptions: has no value",
     ),
-    "unknown key": ("severities:", "severites:", "8: unknown key of a suite 'severites'; did you mean 'sev"),
+    "unknown key": ("severities:", "severites:", "8: unknown key 'severites'; did you mean 'sev"),
     "missing key": ("scale: imagenet\n", "", "1: 'scale' is missing; write for example 'scale: imagenet'"),
     "key twice": ("baseline:", "version: 1\nbaseline:", "9: version: duplicate key; it is on line 2"),
     "key that is a number": ("baseline:", "3: a\nbaseline:", "9: a key must be text, got 3"),
-    "merge key": ("baseline:", "<<: a\nbaseline:", "9: unknown key of a suite '<<'"),
+    "merge key": ("baseline:", "<<: a\nbaseline:", "9: unknown key '<<'"),
     "unknown scale": (
         "scale: imagenet",
         "scale: imagnet",
         "4: scale: unknown scale 'imagnet'; did you mean",
     ),
-    "no scale": ("scale: imagenet", "scale:", "4: scale: unknown scale nothing; available: auto"),
+    "no scale": ("scale: imagenet", "scale:", "4: scale: has no value"),
     "version with a point": ("version: 1", "version: 1.0", "2: version: must be a positive integer, got 1.0"),
     "version zero": ("version: 1", "version: 0", "2: version: must be a positive integer, got 0"),
     "endless version": (
@@ -127,14 +127,14 @@ REPLACED = {
     "name that is a number": (
         "name: mine",
         "name: 2024",
-        "1: name: must have letters, digits",
+        "1: name: must consist of letters, digits",
     ),
     "name with a slash": (
         "name: mine",
         "name: ../mine",
-        "1: name: must have letters, digits, '-', '_' and '.' only, a letter or a digit first, got '../mine'",
+        "1: name: must consist of letters, digits, '-', '_' and '.' and start with a letter or digit",
     ),
-    "name that is taken": ("name: mine", "name: mnist-c", "1: name: 'mnist-c' is a suite of Beaufort's own"),
+    "name that is taken": ("name: mine", "name: mnist-c", "1: name: 'mnist-c' is a published suite"),
     "title that steers a terminal": (
         "baseline:",
         'title: "\\e[2J"\nbaseline:',
@@ -196,31 +196,31 @@ REPLACED = {
 @pytest.mark.parametrize("case", REPLACED)
 def test_one_mistake(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    old, new, told = REPLACED[case]
+    old, new, expected = REPLACED[case]
     assert old in GOOD
     found = mistakes(GOOD.replace(old, new, 1))
-    assert found[0].startswith(f"my.yaml:{told}"), found
+    assert found[0].startswith(f"my.yaml:{expected}"), found
     assert len(found) == 1, found
     assert all(len(one) < 700 and "\n" not in one for one in found)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("", "1: the file is empty"),
         ("# nothing but a remark\n", "1: the file is empty"),
         ("~\n", "1: the file is empty"),
         ("\n- fog\n", "2: a suite must consist of lines 'key: value', such as 'name: my-suite', got a list"),
-        ("fog", "1: a suite must consist of lines 'key: value', such as 'name: my-suite', got a text"),
+        ("fog", "1: a suite must consist of lines 'key: value', such as 'name: my-suite', got text"),
         (b"name: a\ntitle: caf\xe9\n", "2: this is not UTF-8 text; save the file as UTF-8"),
         (GOOD.encode("utf-16"), "1: this is not UTF-8 text"),
         ("#" * 100_001, "1: the file has more than 100000 bytes"),
         ("&a [*a]", "1: aliases are not supported"),
     ],
 )
-def test_whole_files(content: str | bytes, told: str) -> None:
-    assert mistakes(content)[0].startswith(f"my.yaml:{told}")
+def test_whole_files(content: str | bytes, expected: str) -> None:
+    assert mistakes(content)[0].startswith(f"my.yaml:{expected}")
 
 
 def test_all_at_once_in_the_order_of_lines() -> None:
@@ -241,13 +241,13 @@ def test_many_mistakes_are_cut_in_the_message_only() -> None:
     assert str(caught.value).splitlines()[-1] == "and 80 more"
 
 
-def test_a_bomb_of_aliases_is_not_taken_apart() -> None:
+def test_nested_aliases_are_not_expanded() -> None:
     """It would never end: there are 9**29 texts in it."""
     layers = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
     assert mistakes("a0: &a0 x\n" + "\n".join(layers))
 
 
-def lines_told(content: str | bytes) -> list[int] | None:
+def mistake_lines(content: str | bytes) -> list[int] | None:
     """The lines of the mistakes; None for a suite that has none."""
     try:
         parse_suite(content)
@@ -258,7 +258,7 @@ def lines_told(content: str | bytes) -> list[int] | None:
 
 @given(st.one_of(st.text(max_size=60), st.binary(max_size=60)))
 def test_any_content_is_a_suite_or_mistakes(content: str | bytes) -> None:
-    assert lines_told(content) is None or min(lines_told(content) or [0]) >= 1
+    assert mistake_lines(content) is None or min(mistake_lines(content) or [0]) >= 1
 
 
 LINES = st.lists(
@@ -276,11 +276,11 @@ LINES = st.lists(
 @given(LINES)
 def test_any_values_are_a_suite_or_mistakes(lines: list[tuple[str, str]]) -> None:
     text = "".join(f"{key}: {value}\n" for key, value in lines)
-    assert max(lines_told(text) or [1]) <= len(lines) + 1
+    assert max(mistake_lines(text) or [1]) <= len(lines) + 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(BeaufortError, match="is not a file"):
+    with pytest.raises(BeaufortError, match="must be a file"):
         read_suite(tmp_path / "pipe.yaml")

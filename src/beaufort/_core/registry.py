@@ -66,7 +66,9 @@ class Registry(Mapping[str, T], Generic[T]):
         for one, (owner, hint) in self._reserved.items():
             if one.casefold() == str(name).casefold() and one not in known:
                 what = "it" if one == name else repr(one)
-                return f"unknown {kind} {name!r}: {what} is the name of {owner}{f'; {hint}' if hint else ''}"
+                return (
+                    f"unknown {kind} {name!r:.80}: {what} is the name of {owner}{f'; {hint}' if hint else ''}"
+                )
         return unknown_message(kind, name, known)
 
     def __getitem__(self, name: str) -> T:
@@ -117,5 +119,5 @@ def unknown_message(kind: str, name: object, known: Iterable[str]) -> str:
     """Return the error message for an unknown name: similar names, or the list of valid ones."""
     known = list(known)
     if similar := similar_names(str(name), known):
-        return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, similar))}?"
-    return f"unknown {kind} {name!r}; available: {listed(known)}"
+        return f"unknown {kind} {name!r:.80}; did you mean {' or '.join(map(repr, similar))}?"
+    return f"unknown {kind} {name!r:.80}; available: {listed(known)}"

@@ -1,4 +1,4 @@
-"""`beaufort validate`: validate suites of your own."""
+"""`beaufort validate`: validate suite files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ import typer
 from beaufort._core.text import counted, printable
 from beaufort.cli._options import Json
 
-_MOST_LINES = 20
-"""Mistakes of a file that are printed; `--json` lists all."""
-
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(help="YAML files, one suite each.")],
+    files: Annotated[list[Path], typer.Argument(help="Suite files (YAML).")],
     *,
     as_json: Json = False,
 ) -> None:
-    """Validate suites of your own, and report every mistake with its line.
+    """Validate suite files and report every mistake with its line.
 
     `beaufort validate my.yaml`
 
-    Exit codes: 0 every file is a valid suite; 1 some have mistakes; 2 a file cannot be read.
+    Exit codes: 0 all suites are valid; 1 some have mistakes; 2 a file cannot be read.
     """
     reports = []
     for file in files:
@@ -50,9 +47,10 @@ def _report(file: Path) -> dict[str, Any]:
 
 def _lines(report: dict[str, Any]) -> list[str]:
     from beaufort.suites import Mistake
+    from beaufort.suites.suite import MOST_LISTED
 
     if report["ok"]:
         return [f"ok: {report['name']} {report['version']}, {counted(report['conditions'], 'condition')}"]
     lines = [printable(Mistake(**one).located(report["file"])) for one in report["mistakes"]]
-    more = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], *([f"and {more} more; --json lists all"] if more > 0 else [])]
+    more = len(lines) - MOST_LISTED
+    return [*lines[:MOST_LISTED], *([f"and {more} more; --json lists all"] if more > 0 else [])]

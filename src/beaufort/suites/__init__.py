@@ -1,6 +1,6 @@
 """Suites of conditions: corruptions, attacks, frames of sequences and other shifts of a dataset.
 
-The published ones are files of the package, one a suite; one of your own is a file of the same kind.
+Published suites are YAML files of the package; your own suite is a file of the same form.
 """
 
 from __future__ import annotations

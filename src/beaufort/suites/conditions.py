@@ -1,9 +1,9 @@
-"""Conditions: a dataset, and what was done to its images before a model saw them.
+"""Conditions: a dataset, and how its images are changed before a model sees them.
 
 `imagenet-val` is the clean dataset, `imagenet-val/fog@3` the same images in fog of severity 3. At
-the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it. Several
-corruptions one after the other are a chain, `imagenet-val/fog@2+jpeg_compression@3`. What is not a corruption
-is a shift of another kind, with a level of its own: `imagenet-val/pgd-linf@0.5/255`.
+the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it.
+`imagenet-val/fog@2+jpeg_compression@3` is a chain of corruptions. Other shifts have a level of their own:
+`imagenet-val/pgd-linf@0.5/255`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from beaufort.suites import frames as _frames  # noqa: F401  registers frames of
 from beaufort.suites.shifts import ImageShift, ModelShift, Shift, shifts
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What a dataset may be called; such a name is a safe name of a file, too."""
+"""Valid names of datasets, which are also safe file names."""
 
 _TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@(.+))?)?")
 _LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
@@ -41,7 +41,7 @@ _LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
 
 @dataclass(frozen=True)
 class Condition:
-    """A dataset and what was done to it; its text reads back as what it was.
+    """A dataset and a change of its images; `Condition.parse(str(condition))` gives the same condition.
 
     >>> Condition.parse("imagenet-val/fog@3")
     Condition(dataset='imagenet-val', corruption='fog', severity=3, level=None)
@@ -51,18 +51,18 @@ class Condition:
 
     dataset: str
     corruption: str | None = None
-    """Of what was done: a corruption, a chain of them, or a shift of another kind; None for clean images."""
+    """A corruption, a chain of them, or another shift; None for clean images."""
     severity: Severity | None = None
-    """Of a corruption, 1 to 5; None for clean images, for the severity that was published, and for a chain,
-    whose name has its severities."""
+    """Severity of a corruption, from 1 to 5; None for clean images, for the published severity, and for a
+    chain, whose name has its severities."""
     level: str | None = None
-    """How strong a shift of another kind is, in its own words."""
+    """Strength of another shift, in its own notation."""
 
     def __post_init__(self) -> None:
         if not DATASET_NAME.fullmatch(self.dataset):
             raise OptionError(
-                "the name of a dataset must have letters, digits, '-', '_' and '.' only, a letter or digit "
-                f"first, got {self.dataset!r:.60}"
+                "the name of a dataset must consist of letters, digits, '-', '_' and '.' and start with a "
+                f"letter or digit, got {self.dataset!r:.60}"
             )
         if self.severity is not None:
             object.__setattr__(self, "severity", validate_severity(self.severity))
@@ -83,13 +83,13 @@ class Condition:
             raise OptionError(f"{rule}, got {extra!r:.60}")
         if self.level is not None and not _LEVEL.fullmatch(self.level):
             raise OptionError(
-                f"a level must be up to 60 letters, digits and ._/+=,:- , got {self.level!r:.80}"
+                f"a level must be at most 60 letters, digits and ._/+=,:- , got {self.level!r:.80}"
             )
-        self.shift  # noqa: B018  a level that means nothing is an error
+        self.shift  # noqa: B018  an invalid level raises an error
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """The condition that a text stands for.
+        """Return the condition of a text.
 
         >>> Condition.parse("imagenet-val/fog@9")
         Traceback (most recent call last):
@@ -118,23 +118,23 @@ class Condition:
 
     @property
     def done(self) -> str:
-        """What was done to the images, as it stands behind the dataset; empty for clean ones."""
+        """The part of the text after the dataset, such as `fog@3`; empty for clean images."""
         strength = self.level if self.severity is None else self.severity
         return (self.corruption or "") + ("" if strength is None else f"@{strength}")
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was done to the images."""
+        """Whether the images are unchanged."""
         return self.corruption is None
 
     @property
     def counterpart(self) -> Condition:
-        """The clean images that it is compared with."""
+        """The condition of the clean images."""
         return Condition(self.dataset)
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The corruptions that do it, one after the other; none for clean images and other shifts."""
+        """Its corruptions in order; empty for clean images and other shifts."""
         if self.corruption is None:
             return ()
         if is_chain(self.corruption):
@@ -143,38 +143,38 @@ class Condition:
 
     @property
     def shift(self) -> Shift | None:
-        """What does it, where that is not corruptions."""
+        """The shift that changes the images; None for clean images and corruptions."""
         if self.corruption is None or self.links:
             return None
         return shifts[self.corruption](self.level or "")
 
     @property
     def least_side(self) -> int:
-        """Pixels that both sides of an image must have at least; 0 if any will do."""
+        """Minimum side of an image in pixels; 0 if any size is valid."""
         return MIN_SIDE if self.links else int(getattr(self.shift, "least_side", 0))
 
     @property
     def needs_model(self) -> bool:
-        """Whether images are changed for the model that sees them, so that `apply` cannot make them."""
+        """Whether the change depends on the model (an attack), so that `apply` cannot make it."""
         return isinstance(self.shift, ModelShift)
 
     def apply(
         self, images: Any, *, ids: Sequence[Id], seed: int = 0, scale: str = "auto", jobs: int = 1
     ) -> Any:
-        """The images under this condition; clean ones are given back as they are.
+        """Return the images under this condition.
 
         Args:
-            images: whatever a `Corruption` takes, one image or a batch.
-            ids: one identity an image; with the seed it decides everything that is random.
+            images: one image or a batch, as for a `Corruption`.
+            ids: one id per image; ids and seed determine everything random.
             seed: any integer.
             scale: whose constants to use, as for a `Corruption`.
-            jobs: threads to use on a batch.
+            jobs: number of threads for a batch.
         """
         if self.corruption is None:
             return images
         if (shift := self.shift) is not None:
             if not isinstance(shift, ImageShift):
-                raise OptionError(f"'{self}' is made for a model; evaluate one under it")
+                raise OptionError(f"'{self}' depends on a model; use `evaluate` instead of `apply`")
             return shift.apply(images, ids=ids, seed=seed)
         if any(link.severity is None for link in self.links):
             height, width, channels = as_batch(images).color.shape[1:]
@@ -184,11 +184,10 @@ class Condition:
     def facts(
         self, *, scale: str = "auto", seed: int = 0, side: int | None = None, channels: int = 3
     ) -> dict[str, Any]:
-        """All that decides what is done to an image, ready for JSON; equal facts, equal pixels.
+        """Return all that determines the change of an image, ready for JSON: equal facts give equal pixels.
 
-        The scale is the one whose constants are used and the severity the one that is meant, so `auto`
-        and the scale that it takes have the same facts. The seed is among them only if something is
-        random. The dataset, its images and their ids are not: they have facts of their own.
+        Scale and severity are resolved, so `auto` and the scale that it selects have the same facts. The seed
+        is included only if something is random.
 
         >>> Condition.parse("cifar10-test/contrast@2").facts(scale="cifar", seed=7)
         {'corruption': 'contrast', 'version': 1, 'severity': 2, 'scale': 'cifar', 'params': {'factor': 0.5}}
@@ -196,8 +195,8 @@ class Condition:
         Args:
             scale: as for `apply`.
             seed: as for `apply`.
-            side: the short side of the images in pixels, for the scales `auto` and `relative`.
-            channels: 1 for grey images; `auto` takes `mnist` for those only.
+            side: short side of the images in pixels, for the scales `auto` and `relative`.
+            channels: number of channels; `auto` selects `mnist` for 1 only.
         """
         if self.corruption is None:
             return {"corruption": None}
@@ -206,7 +205,7 @@ class Condition:
             return {"corruption": self.corruption, **level, **shift.facts(seed=validate_seed(seed))}
         if side is None and scale not in SCALES:
             raise OptionError(
-                f"the scale {scale!r} depends on the size of the images; give side, their short side in "
+                f"the scale {scale!r} depends on the size of the images; pass side, their short side in "
                 "pixels"
             )
         side = SCALES[scale] if side is None else side
@@ -218,7 +217,6 @@ class Condition:
 
 
 def _facts_of(link: Link, choice: Choice) -> dict[str, Any]:
-    """What decides the pixels of one corruption, but for the seed."""
     return {
         "corruption": link.name,
         "version": corruptions[link.name].version,

@@ -1,7 +1,7 @@
-"""Frames of sequences as conditions: `imagenet-val/rotate_frames@imagenet/7` is the eighth frame of a turn.
+"""Frames of sequences as conditions: `imagenet-val/rotate_frames@imagenet/7` is frame 7 of a rotation.
 
-A sequence has the name of its published folder: `rotate`, or `gaussian_noise_2` for the second difficulty.
-Its frames are a kind of shift, whose level is the scale and the number of the frame.
+A sequence has the name of its published directory: `rotate`, or `gaussian_noise_2` for the second difficulty.
+Its frames are a shift whose level is the scale and the number of the frame.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEVEL = re.compile(r"([a-z]+)/(0|[1-9][0-9]?)")
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame of a sequence, which is made after those before it."""
+    """One frame of a sequence."""
 
     sequence: str
     scale: str
@@ -35,21 +35,21 @@ class Frame:
 
     @property
     def perturbation(self) -> Perturbation:
-        """What makes it."""
+        """The perturbation of the sequence."""
         return sequences[self.sequence][0]
 
     @property
     def least_side(self) -> int:
-        """Pixels that both sides of an image must have at least."""
+        """Minimum side of an image in pixels."""
         return SIDES[self.scale]
 
     @property
     def group(self) -> tuple[str, str]:
-        """The same for all frames that are made one after the other."""
+        """Key shared by the frames that are made in one pass."""
         return self.sequence, self.scale
 
     def facts(self, *, seed: int) -> dict[str, Any]:
-        """All that decides the pixels, ready for JSON."""
+        """Return all that determines the pixels, ready for JSON."""
         perturbation, difficulty = sequences[self.sequence]
         facts = {
             "version": VERSION,
@@ -59,36 +59,36 @@ class Frame:
         return {**facts, "seed": seed} if perturbation.random else facts
 
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
-        """The frame of each image; those before it are made, too."""
+        """Return the frame of each image."""
         return np.asarray(next(self.frames(images, [self.number], ids=ids, seed=seed)))
 
     def frames(
         self, images: Images, numbers: Sequence[int], *, ids: Sequence[Id], seed: int
     ) -> Iterator[Images]:
-        """Some frames of the same sequence, in their order.
+        """Yield some frames of the same sequence, in order.
 
         Args:
-            images: a uint8 batch `(n, h, w, c)`, an array or a tensor, with what context there is.
-            numbers: which frames, rising.
-            ids: one an image.
-            seed: of what is random.
+            images: uint8 batch `(n, h, w, c)`, an array or a tensor, uncropped.
+            numbers: increasing frame numbers.
+            ids: one id per image.
+            seed: any integer.
         """
         perturbation, difficulty = sequences[self.sequence]
-        film = perturbation.frames(images, scale=self.scale, ids=ids, seed=seed, difficulty=difficulty)
+        every = perturbation.frames(images, scale=self.scale, ids=ids, seed=seed, difficulty=difficulty)
         wanted = set(numbers)
-        for number, frame in enumerate(islice(film, max(wanted, default=-1) + 1)):
+        for number, frame in enumerate(islice(every, max(wanted, default=-1) + 1)):
             if number in wanted:
                 yield frame
 
     def cut(self, strips: Images) -> Images:
-        """The frame of stored strips, in which frames lie below each other, `(n, frames · h, w, c)`."""
+        """Return the frame from stored strips, which stack all frames: `(n, frames · h, w, c)`."""
         height = strips.shape[1] // self.perturbation.length(self.scale)
         frame = strips[:, self.number * height : (self.number + 1) * height]
         return np.ascontiguousarray(frame) if isinstance(frame, np.ndarray) else frame.contiguous()
 
 
 def frames_shift_name(sequence: str) -> str:
-    """What the frames of a sequence are called in a condition.
+    """Return the name of the frames of a sequence in a condition.
 
     >>> frames_shift_name("rotate")
     'rotate_frames'
@@ -97,7 +97,7 @@ def frames_shift_name(sequence: str) -> str:
 
 
 def frame_shifts(sequence: str, scale: str) -> list[str]:
-    """All frames of a sequence in their order, as they stand behind a data set.
+    """Return the texts of all frames of a sequence, as in a condition.
 
     >>> frame_shifts("rotate", "cifar")[-1]
     'rotate_frames@cifar/30'
@@ -112,14 +112,13 @@ def _frame(sequence: str, level: str) -> Frame:
     count = sequences[sequence][0].length(match[1]) if match and known else 0
     if match is None or not known or int(match[2]) >= count:
         raise OptionError(
-            f"the level of {frames_shift_name(sequence)} must be a scale ({', '.join(SIDES)}) and the number "
-            f"of a frame from 0{f' to {count - 1}' if known else ''}, as 'imagenet/7', got {level!r:.60}"
+            f"the level of {frames_shift_name(sequence)} must be a scale ({', '.join(SIDES)}) and a frame "
+            f"number from 0{f' to {count - 1}' if known else ''}, such as 'imagenet/7', got {level!r:.60}"
         )
     return Frame(sequence, match[1], int(match[2]))
 
 
 def _plain(params: Any) -> Any:
-    """Constants, ready for JSON."""
     if hasattr(params, "_asdict"):
         return {name: _plain(value) for name, value in params._asdict().items()}
     if isinstance(params, dict):

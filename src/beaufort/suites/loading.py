@@ -1,10 +1,10 @@
-"""From a name, a file or names of corruptions to a suite."""
+"""Suites by name, from a file, or from names of corruptions."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -12,8 +12,9 @@ from pathlib import Path
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import Registry, unknown_message
+from beaufort._core.validation import validate_file
 from beaufort.corruptions import SEVERITIES, Chain, Severity, expand_names, is_chain
-from beaufort.suites._schema import find_mistakes, key_of
+from beaufort.suites._schema import Where, find_mistakes, key_of
 from beaufort.suites.suite import Mistake, Suite, SuiteError
 
 SUITE_NAMES = (
@@ -34,7 +35,7 @@ SUITE_NAMES = (
     "testbed-pgd",
     "photos",
 )
-"""The suites that are files of the package, `data/<name>.yaml`."""
+"""Suites in the package, `data/<name>.yaml`."""
 
 SHIFT_SUITE_NAMES = (
     "imagenetv2-matched-frequency",
@@ -56,34 +57,34 @@ SHIFT_SUITE_NAMES = (
     "icons-50-traditional",
     "icons-50-traditional-released",
 )
-"""Natural shifts, each with its clean counterpart, and images that a protocol holds out from training; files
-of the package, too, `data/shifts/<name>.yaml`."""
+"""Natural shifts, each with its clean counterpart, and images that a protocol holds out from training:
+`data/shifts/<name>.yaml`."""
 
 registered_suites: Registry[Suite] = Registry("suite")
-"""Suites of other packages, by name."""
+"""Suites of plug-ins and of `register_suite`, by name."""
 
 _LONGEST_NAME = 60
 _TEXT = re.compile(r"([^@]+)(?:@([1-9][0-9]{0,8}))?")
 
 
 def get_suite(name: str | Path) -> Suite:
-    """The suite of a name, `imagenet-c` or `imagenet-c@1`, or of a file, `my.yaml`.
+    """Return the suite of a name (`imagenet-c`, `imagenet-c@1`) or of a file (`my.yaml`).
 
     >>> get_suite("mnist-c").baseline
     'conv1'
     >>> get_suite("mnistc")
     Traceback (most recent call last):
     beaufort.UnknownNameError: unknown suite 'mnistc'; did you mean 'mnist-c' or 'mnist-c-extra'? \
-One of your own is a file whose name ends in .yaml
+A suite file must end in .yaml
     """
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
         return read_suite(name)
     match = _TEXT.fullmatch(name) if isinstance(name, str) else None
     names = (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *registered_suites)
     if match is None or match[1] not in names:
-        miss = unknown_message("suite", name, names)
-        end = " " if miss.endswith("?") else ". "
-        raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
+        message = unknown_message("suite", name, names)
+        end = "" if message.endswith("?") else "."
+        raise UnknownNameError(f"{message}{end} A suite file must end in .yaml")
     suite = registered_suites[match[1]] if match[1] in registered_suites else _published(match[1])
     if match[2] is not None and int(match[2]) != suite.version:
         raise UnknownNameError(f"unknown suite {name!r}; this version of Beaufort has '{suite}'")
@@ -91,15 +92,15 @@ One of your own is a file whose name ends in .yaml
 
 
 def register_suite(suite: Suite) -> Suite:
-    """Make a suite of your own available by its name, as `--suite` and in `get_suite`."""
+    """Make a suite available by its name, for `--suite` and `get_suite`."""
     if suite.name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES):
-        raise OptionError(f"the name of a suite must not be a published one, got {suite.name!r}")
+        raise OptionError(f"{suite.name!r} is a published suite; use another name")
     registered_suites.register(suite.name, suite)
     return suite
 
 
 def with_own_name(suite: Suite) -> Suite:
-    """The suite, as `<name>-changed` if it says something else than the published suite of its name.
+    """Return the suite, named `<name>-changed` if it differs from the published suite of its name.
 
     >>> str(with_own_name(replace(get_suite("cifar10-c"), corruptions=("fog",))))
     'cifar10-c-changed@1'
@@ -108,7 +109,7 @@ def with_own_name(suite: Suite) -> Suite:
         return suite
     published = _published(suite.name)
     if suite.version != published.version or bool(suite.parts) != bool(published.parts):
-        return suite  # another version has another name already, and a part may be called like a suite
+        return suite  # another version has another full name, and a part may have the name of a suite
     same = [published, *([] if published.parts else [published.without_clean()])]
     if suite.digest in [one.digest for one in same]:
         return suite
@@ -128,50 +129,51 @@ def _published(name: str) -> Suite:
 
 
 def read_suite(path: str | Path) -> Suite:
-    """The suite that a file holds; a `SuiteError` lists all its mistakes, each with its line."""
+    """Return the suite in a file; a `SuiteError` lists all mistakes, each with its line."""
     from beaufort.suites._yaml import MAX_BYTES
 
-    file = Path(path)
-    if not file.is_file():
-        why = "is not a file" if file.exists() else "does not exist"
-        raise OptionError(f"the suite {file} {why}; give a YAML file, such as my.yaml")
+    file = validate_file("suite file", path)
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise OptionError(f"the suite {file} cannot be read: {error.strerror or error}") from None
+        raise OptionError(f"cannot read {file}: {error.strerror or error}") from None
     return parse_suite(content, source=str(path))
 
 
 def parse_suite(content: str | bytes, *, source: str = "suite") -> Suite:
-    """The suite that a text holds.
+    """Return the suite that a YAML text describes.
 
     Args:
         content: YAML.
-        source: what mistakes call the text, the name of its file say.
+        source: name of the text in messages about mistakes, such as its file name.
     """
     encoded = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return _build(encoded, source, taken=(*SUITE_NAMES, *SHIFT_SUITE_NAMES))
 
 
 def _build(content: bytes, source: str, *, taken: tuple[str, ...]) -> Suite:
-    from beaufort.suites._yaml import Document  # PyYAML is loaded when a suite is first read
+    from beaufort.suites._yaml import read_yaml  # PyYAML is loaded when a suite is first read
 
-    document = Document(content)
-    values = document.values
-    mistakes = [Mistake(*one) for one in document.mistakes]
-    if values is not None:
-        found = list(find_mistakes(values))
-        if isinstance(name := values.get("name"), str) and name in taken:
-            found.append((("name",), f"{name!r} is a suite of Beaufort's own; pick another name for yours"))
-        mistakes += [Mistake(document.line(where), key_of(where), message) for where, message in found]
-    if mistakes or values is None:
+    values, lines = read_yaml(content, source)
+    found = list(find_mistakes(values))
+    if (name := values.get("name")) in taken:
+        found.append((("name",), f"{name!r} is a published suite; use another name"))
+    if found:
+        mistakes = [Mistake(_line_of(lines, where), key_of(where), message) for where, message in found]
         raise SuiteError(source, mistakes)
     return Suite.from_dict(values)
 
 
+def _line_of(lines: Mapping[Where, int], where: Where) -> int:
+    """Return the line of a value, or of the nearest thing that contains it."""
+    while where not in lines and where:
+        where = where[:-1]
+    return lines[where]
+
+
 def suite_from_corruptions(names: Sequence[str], severities: Sequence[Severity] = SEVERITIES) -> Suite:
-    """The clean images, and each corruption at each severity; images are corrupted at the size they have.
+    """Return a suite of the clean images and each corruption at each severity, without resizing.
 
     >>> str(suite_from_corruptions(["fog", "snow"], [3]))
     'fog-snow-3@1'
@@ -179,23 +181,22 @@ def suite_from_corruptions(names: Sequence[str], severities: Sequence[Severity] 
     ('fog@2+jpeg_compression@3',)
 
     Args:
-        names: of corruptions, or of lists of them, as `weather`; chains with severities of their own, as
-            `fog@2+jpeg_compression@3`.
-        severities: from 1 to 5; chains do not use them.
+        names: corruptions, subsets such as `weather`, or chains such as `fog@2+jpeg_compression@3`.
+        severities: from 1 to 5; chains have their own.
     """
     chains = tuple(dict.fromkeys(str(Chain.parse(name)) for name in names if is_chain(name)))
     plain = [name for name in names if not is_chain(name)]
     for name in plain:
         if "@" in name or "/" in name:
             raise OptionError(
-                f"a corruption must be given by its name alone, as 'fog', got {name!r:.60}; severities are "
-                "given apart (`--severity 3`, `suite_from_corruptions(['fog'], [3])`)"
+                f"a corruption must be a name such as 'fog', got {name!r:.60}; pass severities separately "
+                "(`--severity 3`, `suite_from_corruptions(['fog'], [3])`)"
             )
     members = tuple(dict.fromkeys(expand_names(plain, kind="corruption")))
     levels = tuple(sorted(dict.fromkeys(severities))) if plain else ()
     at = f"{', '.join(dict.fromkeys(plain))} at severity {', '.join(map(str, levels))}"
     return Suite(
-        name=_called(plain, members, levels, chains),
+        name=_suite_name(plain, members, levels, chains),
         version=1,
         dataset="data",
         scale="auto",
@@ -206,10 +207,10 @@ def suite_from_corruptions(names: Sequence[str], severities: Sequence[Severity] 
     )
 
 
-def _called(
+def _suite_name(
     names: Sequence[str], members: Sequence[str], levels: Sequence[Severity], chains: Sequence[str]
 ) -> str:
-    """A name that says what is in it; one that would be too long ends in a digest."""
+    """Return a name made of the names and severities; one that would be too long ends in a digest."""
     steps = [f"{levels[0]}-{levels[-1]}"] if levels == SEVERITIES else map(str, levels)
     made = [chain.replace("@", "").replace("+", ".") for chain in chains]
     whole = "-".join([*dict.fromkeys(names), *steps, *made])

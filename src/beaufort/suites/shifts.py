@@ -1,8 +1,7 @@
-"""What can be done to images beside the corruptions: attacks on a model, a transform of one's own.
+"""Shifts: changes of images beside the corruptions, such as attacks or your own transforms.
 
-A condition names it behind the data set, `imagenet-val/pgd-linf@0.5/255`: a kind of shift that is registered
-here, and a level, a text whose meaning is the kind's own. A kind is a function from that text to a shift, and
-a shift is one of two small protocols.
+A condition names a registered kind of shift and its level: `imagenet-val/pgd-linf@0.5/255`. A kind is a
+function from the text of the level to a shift.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ class ImageShift(Protocol):
     """A change of images that is the same for every model."""
 
     def facts(self, *, seed: int) -> dict[str, Any]:
-        """All that decides the pixels, ready for JSON; the seed only if something is random."""
+        """Return all that determines the pixels, ready for JSON; the seed only if something is random."""
 
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
-        """Changed images, uint8 `(n, h, w, c)`; an image comes out the same alone and in a batch."""
+        """Return changed images, uint8 `(n, h, w, c)`, which do not depend on the rest of the batch."""
 
 
 @runtime_checkable
 class ModelShift(Protocol):
-    """A change of images that is made for the model that sees them: an attack."""
+    """A change of images that depends on the model: an attack."""
 
     def facts(self, *, seed: int) -> dict[str, Any]:
-        """All that decides the predictions, ready for JSON; the model has facts of its own."""
+        """Return all that determines the predictions beside the model, ready for JSON."""
 
     def predict(
         self,
@@ -56,44 +55,42 @@ class ModelShift(Protocol):
         space: LabelSpace,
         seed: int,
     ) -> Logits:
-        """The logits of images that were changed for the model.
-
-        Logits, not images: those need not be 8-bit.
+        """Return the logits of the changed images, which need not be 8-bit.
 
         Args:
-            model: the model itself.
-            images: clean ones, uint8 `(n, h, w, c)`, an array or a tensor on the model's device.
-            ids: one an image; with the seed they decide everything that is random.
-            labels: what is right for each image, as columns of `space.apply(logits)`: `(n,)`, or `(n, most)`
-                filled up with -1 where an image has a set of labels.
+            model: the model.
+            images: clean images, uint8 `(n, h, w, c)`, an array or a tensor on the model's device.
+            ids: one id per image; ids and seed determine everything random.
+            labels: correct columns of `space.apply(logits)`: `(n,)`, or `(n, k)` padded with -1 for label
+                sets.
             space: which outputs count as which class.
-            seed: any whole number.
+            seed: any integer.
         """
 
 
 @runtime_checkable
 class Demanding(Protocol):
-    """What a `ModelShift` may also say, before anything is run."""
+    """Optional members of a `ModelShift`, used before a run."""
 
     @property
     def passes(self) -> int:
-        """About how many times as long as a plain prediction it takes, at most."""
+        """Approximate maximum cost, in predictions."""
 
     def check(self, model: Model) -> None:
-        """Raise an error if the model will not do."""
+        """Raise an error if the model is not suitable."""
 
 
 Shift: TypeAlias = ImageShift | ModelShift
 
 Kind: TypeAlias = Callable[[str], Shift]
-"""From a level, the text behind `@` (empty if there is none), to a shift; an `OptionError` if it is wrong."""
+"""Function from a level, the text after `@` (empty if there is none), to a shift."""
 
 shifts: Registry[Kind] = Registry("shift", group="beaufort.shifts")
-"""Every kind by its name."""
+"""Kinds of shift by name."""
 
 
 def register_shift(name: str) -> Callable[[Kind], Kind]:
-    """Take a name for a kind of shift.
+    """Register a kind of shift under a name.
 
     >>> @register_shift("upside-down")
     ... class UpsideDown:
@@ -107,8 +104,8 @@ def register_shift(name: str) -> Callable[[Kind], Kind]:
     """
     if not _NAME.fullmatch(name) or members_of(name):
         raise OptionError(
-            "the name of a shift must be lower-case letters, digits, '-' and '_', and not that of a "
-            f"corruption or a list of them, got {name!r:.60}"
+            "the name of a shift must consist of lower-case letters, digits, '-' and '_' and differ from "
+            f"corruptions and their subsets, got {name!r:.60}"
         )
 
     def register(kind: Kind) -> Kind:
@@ -124,5 +121,5 @@ def _reserve(name: str) -> None:
     corruptions.reserve([name], "a shift", use)
 
 
-for _name in shifts:  # of entry points; those that are registered later are reserved then
+for _name in shifts:  # of entry points
     _reserve(_name)

@@ -1,11 +1,11 @@
-"""What a suite is: its fields, its conditions and its digest."""
+"""Suites: their fields, conditions and digest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from beaufort._core.errors import BeaufortError
@@ -18,8 +18,8 @@ from beaufort.suites.frames import frame_shifts, frames_shift_name
 
 _PROSE = ("title", "citation", "notes")
 _UNPREPARED = "-unprepared"
-_SHOWN = 20
-"""Mistakes that a message lists; the error has all."""
+MOST_LISTED = 20
+"""Mistakes that a message lists; `SuiteError.mistakes` has all."""
 
 _LABEL_SPACES = {
     "imagenet-c": "imagenet-1k",
@@ -35,20 +35,20 @@ _LABEL_SPACES = {
     "imagenet-p": "imagenet-1k",
     "cifar10-p": "cifar-10",
 }
-"""What published suites are about; not among their facts, which stay what they were."""
+"""Classes of published suites; not among their facts, so that digests stay the same."""
 
 
 class Mistake(NamedTuple):
-    """One thing that is wrong, and where."""
+    """One mistake in a suite."""
 
     line: int | None
-    """In the file, from 1; None for a suite that is not from a file."""
+    """Line in the file, from 1; None for a suite that is not from a file."""
     key: str
-    """The key whose value is wrong; empty if it is not about one."""
+    """Key with the invalid value; empty if the mistake is not about one."""
     message: str
 
     def located(self, source: str) -> str:
-        """As a line that names the place.
+        """Return the message with its place.
 
         >>> Mistake(7, "severities", "6 is not a severity").located("my.yaml")
         'my.yaml:7: severities: 6 is not a severity'
@@ -58,7 +58,7 @@ class Mistake(NamedTuple):
 
 
 class SuiteError(BeaufortError, ValueError):
-    """A suite with mistakes; `mistakes` has them in the order of their lines."""
+    """A suite with mistakes, which are under `mistakes` in the order of their lines."""
 
     def __init__(self, source: str, mistakes: Sequence[Mistake]) -> None:
         super().__init__(source, mistakes)
@@ -66,7 +66,7 @@ class SuiteError(BeaufortError, ValueError):
         self.mistakes = tuple(sorted(mistakes, key=lambda mistake: mistake.line or 0))
 
     def __str__(self) -> str:
-        lines = [mistake.located(self.source) for mistake in self.mistakes[:_SHOWN]]
+        lines = [mistake.located(self.source) for mistake in self.mistakes[:MOST_LISTED]]
         more = len(self.mistakes) - len(lines)
         return "\n".join([*lines, *([f"and {more} more"] if more else [])])
 
@@ -75,69 +75,60 @@ class SuiteError(BeaufortError, ValueError):
 class Suite:
     """A named list of conditions with its baseline and headline metrics.
 
-    A published suite never changes under its version: give one that is made from it another name. A run calls
-    a suite that says something else under a published name `<name>-changed`.
+    A published suite never changes under its version. A run renames a suite that differs from the published
+    suite of its name to `<name>-changed`.
     """
 
     name: str
     version: int
-    """Goes up when anything that can change a number changes."""
+    """Raised when anything that can change a number changes."""
     dataset: str = ""
-    """The data set that is meant unless another one is given; empty for a suite of parts."""
+    """Name of the dataset; empty for a suite of parts."""
     scale: str = "auto"
     """Whose constants to use."""
     corruptions: tuple[str, ...] = ()
     severities: tuple[Severity, ...] | Literal["published"] = ()
-    """Each corruption comes at each of them; at scale `mnist` also the one that was published."""
+    """Severities of each corruption; `published` for the one that MNIST-C was published with."""
     shifts: tuple[str, ...] = ()
-    """What else is done to the images, as it stands behind the data set: chains of corruptions
-    (`fog@2+jpeg_compression@3`), attacks (`pgd-linf@0.5/255`)."""
+    """Other changes of the images: chains of corruptions (`fog@2+jpeg_compression@3`), attacks
+    (`pgd-linf@0.5/255`)."""
     sequences: tuple[str, ...] = ()
-    """Sequences of frames that are shown of each image, one frame a condition; beside nothing else."""
+    """Sequences whose frames are one condition each; cannot be combined with corruptions and shifts."""
     clean: bool = True
-    """Whether the clean images are part of it, as the first condition."""
+    """Whether the clean images are the first condition."""
     clean_in_mean: bool = False
     """Whether the clean images count in `mean_accuracy`, as one row beside the corruptions."""
     prepare: tuple[Step, ...] = ()
-    """How a picture is brought to size before it is corrupted."""
+    """How an image is resized and cropped before it is corrupted."""
     baseline: str | None = None
-    """The model whose errors `mce` and `relative_mce` divide by."""
+    """Model whose errors `mce` and `relative_mce` divide by."""
     metrics: tuple[str, ...] = ("mean_accuracy",)
-    """The headline numbers, the first one first."""
+    """Headline metrics; the first is the most important."""
     title: str = ""
-    """One line for people; the name if not given."""
+    """One line for people; the name by default."""
     citation: str = ""
     notes: str = ""
     labels: str | tuple[tuple[str, tuple[int | str, ...]], ...] | None = None
     """Which outputs count as which class: a class list, a label map, `identity`, or outputs by class."""
     convention: str | None = None
-    """Which outputs compete, `restricted` or `all`; as `evaluate` says if None."""
+    """Which outputs compete, `restricted` or `all`; None for the convention of the evaluation."""
     classes: str | None = None
-    """A label map: only images of its classes are shown."""
+    """Label map whose classes are evaluated; None for all images."""
     held_out: str | None = None
-    """A protocol: only images that it holds out from training are shown."""
+    """Protocol whose held-out images are evaluated; None for all images."""
     counterpart: str | None = None
-    """The part of the same suite whose clean images these are compared with; their own clean ones if None."""
+    """Part whose clean images these are compared with; None for their own clean images."""
     parts: tuple[Suite, ...] = ()
-    """Suites of one data set each; all else but words is theirs then."""
+    """Suites of one dataset each; only name, version, title, citation and notes are set beside them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self.title or self.name)
-        _validate(f"suite {self.name!r:.60}", self._given())
-
-    def _given(self) -> dict[str, Any]:
-        """The fields that are set, by the keys of a file."""
-        if self.parts:
-            words = {key: getattr(self, key) for key in ("name", "version", *_PROSE)}
-            return {**words, "parts": [part._given() for part in self.parts]}
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.scale == "auto" and not (self.corruptions or self.severities or self.sequences):
-            del given["scale"]
-        return {key: value for key, value in given.items() if value not in ((), None, "")}
+        versions = {"parts": [part.as_dict() for part in self.parts]} if self.parts else {}
+        _validate(f"suite {self.name!r:.60}", {**self.as_dict(), **versions})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Suite:
-        """The suite of what `as_dict`, or a file, says; a `SuiteError` if it has mistakes."""
+        """Return the suite that `as_dict` or a file describes; a `SuiteError` lists all mistakes."""
         _validate("suite", values)
         given = dict(values)
         if "parts" in given:
@@ -159,12 +150,10 @@ class Suite:
         return f"{self.name}@{self.version}"
 
     def conditions(self, dataset: str | None = None) -> list[Condition]:
-        """Every condition in a fixed order: clean, each corruption from weak to strong, then other shifts.
-
-        Of a sequence every frame is one.
+        """Return every condition in a fixed order: clean, corruptions by severity, other shifts, frames.
 
         Args:
-            dataset: the name of another dataset to do the same to.
+            dataset: name of another dataset.
         """
         if self.parts:
             return [condition for part in self.parts for condition in part.conditions()]
@@ -179,33 +168,31 @@ class Suite:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """What is done to the images, whatever its strength: corruptions, other shifts, frames."""
+        """Names of the corruptions, other shifts and sequences, without their strengths."""
         done = (Condition.parse(f"x/{shift}").corruption for shift in self.shifts)
         others = dict.fromkeys(name for name in done if name is not None)
         return (*self.corruptions, *others, *map(frames_shift_name, self.sequences))
 
     def steps(self, family: str | None) -> tuple[Step, ...]:
-        """How images are brought to size for one of `families`, or for None, the clean ones.
+        """Return how images are prepared for one of `families`, or for None, the clean images.
 
-        Frames are cut out of the middle when they are made, so that geometry sees what is around it.
+        Frames are cropped when they are made, so that geometric changes see the pixels around the crop.
         """
         frames = family is not None and family in map(frames_shift_name, self.sequences)
         cropped = bool(self.prepare) and self.prepare[-1].action == "crop"
         return self.prepare[:-1] if frames and cropped else self.prepare
 
     def part(self, name: str) -> Suite:
-        """A part by its name."""
+        """Return the part of a name."""
         return next(part for part in self.parts if part.name == name)
 
     def without_clean(self) -> Suite:
-        """The same without clean images, for stored images that come without; it keeps its name."""
+        """Return the suite without clean images, under the same name, for stored images that lack them."""
         metrics = tuple(name for name in self.metrics if name != "relative_mce") or ("mean_accuracy",)
         return replace(self, clean=False, clean_in_mean=False, metrics=metrics)
 
     def unprepared(self) -> Suite:
-        """The same for images that are left as they are, under a name of its own.
-
-        Pixels differ where an image would have been brought to size, so these are not the published numbers.
+        """Return the suite for images that are neither resized nor cropped, under another name.
 
         >>> from beaufort.suites import get_suite
         >>> str(get_suite("imagenet-c").unprepared())
@@ -213,19 +200,19 @@ class Suite:
         """
         if not self.prepare:
             return self
-        title = f"{self.title}; pictures as they are"
+        title = f"{self.title}; images not resized"
         return replace(self, name=f"{self.name}{_UNPREPARED}", title=title, prepare=())
 
     @property
     def label_space(self) -> str | None:
-        """The classes that a suite is about, if they are a list; None if nobody says."""
+        """Class list of the suite; None if unknown."""
         if isinstance(self.labels, str) and self.labels in class_lists:
             return self.labels
         return _LABEL_SPACES.get(self.name.removesuffix(_UNPREPARED))
 
     @property
     def grouping(self) -> str | Grouping | None:
-        """How labels and outputs come together, as `find_label_space` takes it; None if names decide."""
+        """Which outputs count as which class, for `find_label_space`; None if names decide."""
         if isinstance(self.labels, tuple):
             return dict(self.labels)
         if self.labels is None or self.labels in class_lists:
@@ -233,7 +220,7 @@ class Suite:
         return label_maps[self.labels].grouping if self.labels in label_maps else self.labels
 
     def as_dict(self) -> dict[str, Any]:
-        """What a file of this suite says, ready for JSON or YAML."""
+        """Return the suite as a file describes it, ready for JSON or YAML."""
         values: dict[str, Any] = {"name": self.name, "version": self.version, "title": self.title}
         if self.parts:
             parts = [part.as_dict() for part in self.parts]
@@ -268,7 +255,7 @@ class Suite:
         return values
 
     def facts(self) -> dict[str, Any]:
-        """All that can change a number: everything but title, citation and notes."""
+        """Return all that can change a number: everything but title, citation and notes."""
         values = {key: value for key, value in self.as_dict().items() if key not in _PROSE}
         if self.parts:
             values["parts"] = [part.facts() for part in self.parts]
@@ -282,7 +269,5 @@ class Suite:
 
 
 def _validate(source: str, values: Mapping[str, Any]) -> None:
-    """Raise all mistakes; unlike a file, a suite made in Python may consist of its clean images."""
-    found = list(find_mistakes(values, clean_alone=True))
-    if found:
+    if found := list(find_mistakes(values)):
         raise SuiteError(source, [Mistake(None, key_of(where), message) for where, message in found])

@@ -1,8 +1,7 @@
 """Attacks: images made to fool one model, as conditions of an evaluation.
 
-A corruption is the same for every model. An attack is made for the model that it is shown to, from its
-gradients: `imagenet-val/pgd-linf@2/255` is the data set `imagenet-val` under projected gradient descent that
-changes no value by more than 2/255.
+An attack uses the gradients of the model: `imagenet-val/pgd-linf@2/255` is the dataset `imagenet-val` under
+projected gradient descent that changes no value by more than 2/255.
 
 ```python
 from beaufort.suites.attacks import attack_images, attacks

@@ -1,4 +1,4 @@
-"""What an attack is, the model as it sees it, and how it is run on a batch of images."""
+"""The protocol of attacks, and how an attack runs on a batch of images."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from beaufort.models import FilteredModel, Model, Network
 from beaufort.suites.attacks.balls import BALLS
 
 _AT_ONCE = 32 * 224 * 224 * 3
-"""Values that are attacked at a time: gradients take several times the memory of a prediction."""
+"""Values attacked at a time; gradients need several times the memory of a prediction."""
 
 
 class AttackError(BeaufortError, RuntimeError):
-    """An attack on a model that cannot be attacked, or that gave something other than images."""
+    """An attack that failed, or a model without gradients."""
 
 
 @runtime_checkable
 class Attack(Protocol):
-    """A search for an image near a given one that a model gets wrong."""
+    """A search for images near given ones that a model misclassifies."""
 
     @property
     def name(self) -> str:
-        """As in a condition, `pgd-linf`."""
+        """Name in conditions, such as `pgd-linf`."""
 
     @property
     def norm(self) -> str:
-        """What the distance is measured in: `linf` or `l2`."""
+        """`linf` or `l2`."""
 
     @property
     def clip(self) -> bool:
@@ -43,13 +43,13 @@ class Attack(Protocol):
 
     @property
     def passes(self) -> int:
-        """About how many times as long as a plain answer it takes, at most; a gradient counts three."""
+        """Approximate maximum cost in predictions; a gradient counts as three."""
 
     def facts(self) -> dict[str, Any]:
-        """All that decides what it does but epsilon, seed and images, ready for JSON."""
+        """Return all settings but epsilon and seed, ready for JSON."""
 
     def radius(self, epsilon: float, side: int) -> float:
-        """The radius of the ball for images of a side, in pixels; epsilon unless an attack says otherwise."""
+        """Return the radius of the ball for images with a side in pixels; usually epsilon."""
 
     def perturb(
         self,
@@ -61,75 +61,75 @@ class Attack(Protocol):
         words: NDArray[np.uint64],
         seed: int,
     ) -> Any:
-        """Perturbed images.
+        """Return perturbed images.
 
         Args:
             victim: the model.
-            pixels: the images, values in 0..1, a float32 tensor `(n, c, h, w)`.
-            truth: of each image the classes that are right, `(n, k)`, filled up with -1.
-            radius: how far the result may be from the image, in `norm`.
-            words: of the images' ids; with the seed they decide everything that is random.
-            seed: any whole number.
+            pixels: images, a float32 tensor `(n, c, h, w)` with values in 0..1.
+            truth: correct classes of each image, `(n, k)`, padded with -1.
+            radius: maximum distance from the image, in `norm`.
+            words: from the images' ids; words and seed determine everything random.
+            seed: any integer.
         """
 
 
 def check_attackable(model: object) -> Network:
-    """The model, if it has gradients with respect to the values of its images; an `AttackError` if not."""
+    """Return the model if it has gradients with respect to its images; raise `AttackError` otherwise."""
     if isinstance(model, Network) and model.differentiable is not None:
         if model.spec.preprocessing.dtype == "uint8":
             raise AttackError(
-                f"attacks need a model that takes floats, and {model.spec.name} takes 8-bit numbers; put the "
-                "scaling into the preprocessing (range=0..255), not into the module"
+                f"attacks need float inputs, but {model.spec.name} takes 8-bit integers; move the scaling "
+                "from the module to the preprocessing (range=0..255)"
             )
         return model
     if isinstance(model, FilteredModel):
         raise AttackError(
-            f"attacks need gradients, and the image filter of {model.spec.name} has none; remove the filter, "
+            f"attacks need gradients, and the image filter of {model.spec.name} has none; remove the filter "
             "or the attacks"
         )
     spec = getattr(model, "spec", None)
     name, source = getattr(spec, "name", type(model).__name__), getattr(spec, "source", "unknown")
     raise AttackError(
-        f"attacks need gradients, which only torch models have, and {name} is none ({source:.80}); load it "
-        "as torch:…, timm:…, torchvision:… or a torch module, or leave the attacks out"
+        f"attacks need a torch model, and {name} is not one ({source:.80}); load it as torch:…, timm:…, "
+        "torchvision:… or a torch module, or remove the attacks"
     )
 
 
 @dataclass(frozen=True)
 class Victim:
-    """A network and the classes that its answers are about.
+    """A network and its label space.
 
-    Everything takes values in 0..1, tensors `(n, c, h, w)` on the network's device.
+    Methods take tensors `(n, c, h, w)` with values in 0..1 on the network's device.
     """
 
     network: Network
     space: LabelSpace
 
     def logits(self, pixels: Any) -> Any:
-        """Of the columns of the label space, with gradients."""
+        """Return the logits of the label space, with gradients."""
         found = self.space.apply(self.network.logits_of_pixels(pixels))
         if pixels.requires_grad and not found.requires_grad:
             raise AttackError(
-                f"attacks need gradients, and the answers of {self.network.spec.name} have none; it computes "
-                "without them somewhere (torch.no_grad, detach, or an operation that has no gradient)"
+                f"attacks need gradients, and the outputs of {self.network.spec.name} have none; look for "
+                "torch.no_grad, detach and operations without gradient"
             )
         return found
 
     def losses(self, logits: Any, truth: Any) -> Any:
-        """Minus the logarithm of the share that the right classes get, `(n,)`."""
+        """Return minus the logarithm of the total probability of the correct classes, `(n,)`."""
         import torch
 
-        shares = logits.log_softmax(dim=1)
+        probabilities = logits.log_softmax(dim=1)
         known = truth != NO_LABEL
-        chosen = shares.gather(1, truth.where(known, 0)).masked_fill(~known, -torch.inf)
+        chosen = probabilities.gather(1, truth.where(known, 0)).masked_fill(~known, -torch.inf)
         return -chosen.logsumexp(dim=1)
 
     def wrong(self, logits: Any, truth: Any) -> Any:
-        """Whether the most probable class is none of the right ones, `(n,)`."""
+        """Return whether the predicted class is none of the correct ones, `(n,)`."""
         return (logits.argmax(dim=1)[:, None] != truth).all(dim=1)
 
     def gradients(self, pixels: Any, truth: Any) -> tuple[Any, Any, Any]:
-        """For each image its loss, whether it is answered wrong, and the gradient of the loss."""
+        """Return for each image its loss, whether it is misclassified, and the gradient of the loss."""
         import torch
 
         pixels = pixels.detach().requires_grad_()
@@ -143,7 +143,7 @@ class Victim:
         return losses.detach(), self.wrong(logits.detach(), truth), gradients.nan_to_num()
 
     def look(self, pixels: Any, truth: Any) -> tuple[Any, Any, Any]:
-        """For each image its loss, whether it is answered wrong, and the most probable class."""
+        """Return for each image its loss, whether it is misclassified, and the predicted class."""
         import torch
 
         with torch.no_grad():
@@ -151,7 +151,7 @@ class Victim:
             return self.losses(logits, truth), self.wrong(logits, truth), logits.argmax(dim=1)
 
     def label_sets(self, labels: Any, count: int) -> Any:
-        """Labels as a tensor `(n, k)`: of each image the right columns, filled up with `NO_LABEL`."""
+        """Return labels as a tensor `(n, k)`, padded with `NO_LABEL`."""
         import torch
 
         found = np.asarray(labels)
@@ -175,20 +175,20 @@ def attack_images(
     seed: int = 0,
     space: LabelSpace | None = None,
 ) -> Any:
-    """Images that a model is to be fooled with: values in 0..1, a float32 tensor `(n, c, h, w)`.
+    """Return images that an attack made for a model: a float32 tensor `(n, c, h, w)` with values in 0..1.
 
-    They have the size and the channels of the model's input, whose own resize and crop come first, and go to
-    `Network.predict_pixels`. Each is within the ball around its image, whatever the attack did.
+    They have the size of the model's input, as its resize and crop come first, and go to
+    `Network.predict_pixels`. Each is projected into the ball around its image, whatever the attack did.
 
     Args:
-        attack: one of `attacks`, or of your own.
+        attack: one of `attacks`, or your own.
         model: a torch model.
         images: uint8, `(n, h, w, 1 or 3)`.
-        labels: the true classes, `(n,)`, or of each image the set of them, `(n, k)`, filled up with -1.
-        epsilon: the radius of the ball, for values in 0..1.
-        ids: one identity an image.
-        seed: any whole number.
-        space: the classes that answers are about; the model's outputs if None.
+        labels: true classes, `(n,)`, or label sets, `(n, k)`, padded with -1.
+        epsilon: radius of the ball, for values in 0..1.
+        ids: one id per image.
+        seed: any integer.
+        space: label space; the model's outputs by default.
     """
     victim = Victim(check_attackable(model), LabelSpace() if space is None else space)
     clean = victim.network.pixels(images)
@@ -207,15 +207,14 @@ def attack_images(
         ).detach()
         if made.shape != clean[part].shape:
             raise AttackError(
-                f"an attack must give images of the shape {tuple(clean[part].shape)}, got "
-                f"{tuple(made.shape)} from {attack.name}"
+                f"{attack.name} returned images of shape {tuple(made.shape)}, not {tuple(clean[part].shape)}"
             )
         found[part] = _confined(attack, made.float(), clean[part], radius)
     return found
 
 
 def _confined(attack: Attack, images: Any, clean: Any, radius: float) -> Any:
-    """Within the ball, to the last bit; clipping only brings values closer to the image's."""
+    """Project into the ball, to the last bit; clipping only moves values closer to the image."""
     images = images.where(images.isfinite(), clean)
     images = BALLS[attack.norm].inside(images, clean, radius)
     return images.clamp(0, 1) if attack.clip else images

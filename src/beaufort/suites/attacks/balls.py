@@ -1,7 +1,6 @@
-"""The balls that perturbations stay in, and the directions that attacks move in.
+"""Norm balls around images, and the directions of steepest ascent in them.
 
-Images are float32 tensors `(n, c, h, w)` with values in 0..1. A ball is around each of them, and its radius
-is measured before a network normalizes anything.
+Images are float32 tensors `(n, c, h, w)` with values in 0..1, before a network normalizes them.
 """
 
 from __future__ import annotations
@@ -10,25 +9,25 @@ from collections.abc import Mapping
 from typing import Any
 
 _TINY = 1e-30
-"""What a gradient of zeros is divided by."""
+"""Avoids division by zero."""
 
 
 class Linf:
-    """Every value may change by the radius."""
+    """The largest change of a value is at most the radius."""
 
     @staticmethod
     def sizes(changes: Any) -> Any:
-        """How large perturbations are, float64 `(n,)`."""
+        """Return the norms of perturbations, float64 `(n,)`."""
         return changes.double().abs().flatten(1).amax(dim=1)
 
     @staticmethod
     def direction(gradients: Any) -> Any:
-        """The perturbations of size 1 along which a linear function with these gradients grows fastest."""
+        """Return perturbations of norm 1 along which a linear function with these gradients grows fastest."""
         return gradients.sign()
 
     @staticmethod
     def inside(images: Any, centers: Any, radius: float) -> Any:
-        """The images, or the nearest inside of the ball; as exact float32 numbers, not only about."""
+        """Return the nearest images in the ball, exactly in float32."""
         exact = centers.double()
         low, high = _rounded_up(exact - radius), -_rounded_up(-exact - radius)
         return images.maximum(low).minimum(high)
@@ -48,7 +47,7 @@ class L2:
 
     @classmethod
     def inside(cls, images: Any, centers: Any, radius: float) -> Any:
-        """Shrunk again where the rounding of a sum to float32 has led out once more, by a little more."""
+        """Shrink again, by a little more, where rounding to float32 led out of the ball."""
         exact, slack = centers.double(), 0.0
         while (outside := (sizes := cls.sizes(images.double() - exact)) > radius).any():
             factors = (1 - slack) * radius / sizes.clamp_min(_TINY)
@@ -59,7 +58,7 @@ class L2:
 
 
 def _rounded_up(values: Any) -> Any:
-    """The smallest float32 numbers that are not below float64 ones."""
+    """Round float64 numbers up to float32."""
     import torch
 
     nearest = values.float()
@@ -69,4 +68,4 @@ def _rounded_up(values: Any) -> Any:
 
 
 BALLS: Mapping[str, Any] = {"linf": Linf, "l2": L2}
-"""By the name of the norm: `sizes`, `direction` and `inside`."""
+"""By norm: `sizes`, `direction` and `inside`."""

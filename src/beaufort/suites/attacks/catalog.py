@@ -1,12 +1,12 @@
-"""The attacks by name, and as shifts: what a condition can name behind its data set.
+"""Attacks by name, and as shifts of conditions.
 
-| condition | what it is |
+| condition | attack |
 |---|---|
 | `…/pgd-linf@8/255`, `…/pgd-l2@0.5` | PGD of 100 steps on the true label, clipped |
 | `…/pgd-linf@8/255,steps=20` | of 20 steps |
-| `…/testbed-pgd-linf@2/255`, `…/testbed-pgd-l2@0.5` | PGD as the ImageNet testbed made it |
+| `…/testbed-pgd-linf@2/255`, `…/testbed-pgd-l2@0.5` | PGD as in the ImageNet testbed |
 | `…/autoattack-linf@8/255`, `…/autoattack-l2@0.5` | AutoAttack, if it is installed |
-| `…/foolbox@LinfPGD:8/255` | an attack of foolbox with its defaults, if that is installed |
+| `…/foolbox@LinfPGD:8/255` | an attack of foolbox with its defaults, if it is installed |
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from beaufort.suites.attacks.pgd import PGD
 from beaufort.suites.shifts import register_shift
 
 attacks: Registry[Attack] = Registry("attack")
-"""Every attack that has a name of its own; those of foolbox have their class's."""
+"""Attacks by name, without those of foolbox."""
 
 _EPSILON = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)(?:/([1-9][0-9]{0,5}))?")
 _OPTION = re.compile(r"(steps|step)=([0-9]{1,6}(?:\.[0-9]{1,9})?)")
@@ -45,19 +45,19 @@ class AttackShift:
 
     attack: Attack
     epsilon: float
-    """The radius of the ball around an image, in units of the range 0..1 of its values."""
+    """Radius of the ball around an image, for values in 0..1."""
 
     def facts(self, *, seed: int) -> dict[str, Any]:
-        """All settings, epsilon as a number, and the seed."""
+        """Return all settings."""
         return {**self.attack.facts(), "epsilon": self.epsilon, "seed": seed}
 
     @property
     def passes(self) -> int:
-        """About how many times as long as a plain answer it takes, at most."""
+        """Approximate maximum cost, in predictions."""
         return self.attack.passes
 
     def check(self, model: Model) -> None:
-        """Raise an `AttackError` if a model has no gradients."""
+        """Raise `AttackError` if a model has no gradients."""
         check_attackable(model)
 
     def predict(
@@ -70,7 +70,7 @@ class AttackShift:
         space: LabelSpace,
         seed: int,
     ) -> Logits:
-        """The logits of the images that the attack made for the model."""
+        """Return the logits of the attacked images."""
         network = check_attackable(model)
         attacked = attack_images(
             self.attack, network, images, labels, epsilon=self.epsilon, ids=ids, seed=seed, space=space
@@ -80,7 +80,7 @@ class AttackShift:
 
 
 def parse_epsilon(text: str, example: str = "") -> float:
-    """The number that a text stands for, rounded once.
+    """Return the number that a text stands for, rounded once.
 
     >>> parse_epsilon("0.5/255") == 0.5 / 255
     True
@@ -90,7 +90,7 @@ def parse_epsilon(text: str, example: str = "") -> float:
 
     Args:
         text: a number, or a number over an integer.
-        example: how all of it is written, for the error.
+        example: an example of the whole level, for the error.
     """
     match = _EPSILON.fullmatch(text)
     if match is None:
@@ -102,7 +102,7 @@ def parse_epsilon(text: str, example: str = "") -> float:
 
 
 def register_attack(attack: Attack) -> None:
-    """Let conditions name an attack, `dataset/name@epsilon`.
+    """Register an attack for conditions, `dataset/name@epsilon`.
 
     >>> register_attack(PGD(name="quick-pgd", norm="linf", steps=7))
     >>> attacks["quick-pgd"].facts()["steps"]
@@ -118,7 +118,7 @@ def register_attack(attack: Attack) -> None:
 
 
 def _changed(attack: Attack, options: Sequence[str]) -> Attack:
-    """An attack with the options of a level; only PGD has some."""
+    """Return an attack with the options of a level, which only PGD has."""
     if not options:
         return attack
     matches = [_OPTION.fullmatch(text) for text in options]
@@ -138,7 +138,7 @@ def _foolbox(level: str) -> AttackShift:
     kind, colon, text = level.partition(":")
     if not colon or not kind.isalnum():
         raise OptionError(
-            f"an attack of foolbox must be written as foolbox@LinfPGD:8/255, got {level!r} behind the @"
+            f"an attack of foolbox must be written as foolbox@LinfPGD:8/255, got foolbox@{level}"
         )
     return AttackShift(Foolbox(kind), parse_epsilon(text, f"foolbox@{kind}:8/255"))
 

@@ -1,8 +1,7 @@
-"""Attacks of other libraries: foolbox, and AutoAttack.
+"""Attacks of other libraries: foolbox and AutoAttack.
 
-One adapter: the library gets the victim as a torch module of values in 0..1, images, labels and the radius,
-and gives images back. They are put into the ball like those of every attack. Libraries draw from generators
-of their own, which are seeded by batch, not by image: another batch size gives other images.
+The library gets the victim as a torch module with inputs in 0..1, images, labels and the radius, and returns
+images. Its random generators are seeded per batch, not per image: another batch size gives other images.
 """
 
 from __future__ import annotations
@@ -26,25 +25,24 @@ from beaufort.suites.attacks.attack import AttackError, Victim
 from beaufort.suites.attacks.balls import BALLS
 
 _AUTOATTACK = ("autoattack", "pyautoattack")
-"""The package of AutoAttack's authors, and one of the same program that the package index has."""
+"""The package of AutoAttack's authors, and the same program on the package index."""
 
-_NORMS = {"linf": "Linf", "l2": "L2"}
 _TARGETS = 9
-"""Classes that AutoAttack's targeted attacks aim at."""
+"""Target classes of AutoAttack's targeted attacks."""
 
 
 class _LibraryAttack:
-    """An attack that a library makes: `name`, and `run` on the images that are still predicted right."""
+    """An attack of a library, which runs on correctly classified images only."""
 
     name: str
     clip: bool = True
 
     def run(self, victim: Victim, images: Any, labels: Any, radius: float, seed: int) -> Any:
-        """What the library makes of images with one label each."""
+        """Return the library's images for images with one label each."""
         raise NotImplementedError
 
     def radius(self, epsilon: float, side: int) -> float:  # noqa: ARG002
-        """Epsilon."""
+        """Return epsilon."""
         return epsilon
 
     def perturb(
@@ -57,11 +55,9 @@ class _LibraryAttack:
         words: NDArray[np.uint64],
         seed: int,
     ) -> Any:
-        """The perturbed images; those that are predicted wrong have nothing to lose."""
+        """Return perturbed images; misclassified ones stay unchanged."""
         if truth.shape[1] != 1:
-            raise AttackError(
-                f"{self.name} takes one label an image, got sets of labels; pgd-linf and pgd-l2 take sets"
-            )
+            raise AttackError(f"{self.name} does not support label sets; use pgd-linf or pgd-l2")
         labels = truth[:, 0]
         _, wrong, _ = victim.look(pixels, truth)
         places = (~wrong & (labels != NO_LABEL)).nonzero()[:, 0]
@@ -71,7 +67,7 @@ class _LibraryAttack:
         with _seeded(seed, words):
             try:
                 found[places] = self.run(victim, pixels[places], labels[places], radius, seed).detach()
-            except Exception as error:  # a library of anyone's may refuse in its own way
+            except Exception as error:  # libraries raise errors of any class
                 raise AttackError(f"{self.name} failed: {type(error).__name__}: {error!s:.300}") from error
         return found
 
@@ -84,19 +80,19 @@ class AutoAttack(_LibraryAttack):
     norm: str
     clip: bool = True
     passes: int = 11_000
-    """Gradients of 1,000 steps of APGD and 900 of FAB, and 5,000 queries of Square."""
+    """Gradients of 1,000 APGD steps and 900 FAB steps, and 5,000 Square queries."""
 
     def facts(self) -> dict[str, Any]:
-        """Settings and the version of the library."""
+        """Return the settings and the version of the library."""
         library = _library(*_AUTOATTACK, what="AutoAttack")
         return {"attack": self.name, "norm": self.norm, "variant": "standard", **library}
 
     def run(self, victim: Victim, images: Any, labels: Any, radius: float, seed: int) -> Any:
-        """The images that the standard evaluation makes."""
+        """Return the images of the standard evaluation."""
         module = _module(victim)
         name = _library(*_AUTOATTACK, what="AutoAttack")["library"]
         made = import_module(name).AutoAttack(
-            module, norm=_NORMS[self.norm], eps=radius, seed=seed, device=str(images.device)
+            module, norm=self.norm.capitalize(), eps=radius, seed=seed, device=str(images.device)
         )
         made.verbose = False
         targets = min(_TARGETS, (victim.space.column_count or module(images[:1]).shape[1]) - 1)
@@ -108,19 +104,19 @@ class AutoAttack(_LibraryAttack):
 
 @dataclass(frozen=True)
 class Foolbox(_LibraryAttack):
-    """An attack of foolbox, by the name of its class: `LinfPGD`, `L2DeepFoolAttack`, …, with its defaults."""
+    """An attack of foolbox with its defaults, by class name: `LinfPGD`, `L2DeepFoolAttack`, …"""
 
     kind: str
     clip: bool = True
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """As in a condition."""
+        """Name in conditions."""
         return f"foolbox@{self.kind}"
 
     @property
     def passes(self) -> int:
-        """A gradient for each step, where an attack says how many it takes; a guess of 100 where not."""
+        """A gradient per step; 100 steps if the attack does not give their number."""
         steps = getattr(self._attack, "steps", None)
         return 3 * (steps if isinstance(steps, int) else 100)
 
@@ -134,19 +130,19 @@ class Foolbox(_LibraryAttack):
         try:
             return getattr(library, self.kind)()
         except TypeError as error:
-            raise AttackError(f"{self.name} cannot be made without arguments: {error!s:.200}") from None
+            raise AttackError(f"cannot create {self.name} without arguments: {error!s:.200}") from None
 
     @property
     def norm(self) -> str:
-        """The one that the attack is about."""
+        """`linf` or `l2`."""
         p = getattr(getattr(self._attack, "distance", None), "p", None)
         for name, order in (("linf", np.inf), ("l2", 2)):
             if p == order:
                 return name
-        raise AttackError(f"{self.name} must be an attack in {' or '.join(BALLS)}, got the norm {p}")
+        raise AttackError(f"{self.name} has the norm {p}; use an attack in {' or '.join(BALLS)}")
 
     def facts(self) -> dict[str, Any]:
-        """The version of the library, and the settings that are numbers or words."""
+        """Return the version of the library, and the settings that are numbers or text."""
         settings = {
             key: value
             for key, value in sorted(vars(self._attack).items())
@@ -156,14 +152,13 @@ class Foolbox(_LibraryAttack):
         return {"attack": self.name, "norm": self.norm, **library, "settings": settings}
 
     def run(self, victim: Victim, images: Any, labels: Any, radius: float, seed: int) -> Any:  # noqa: ARG002
-        """The images that the attack makes."""
+        """Return the images of the attack."""
         model = _imported("foolbox").PyTorchModel(_module(victim), bounds=(0, 1), device=images.device)
         _, found, _ = self._attack(model, images, labels, epsilons=radius)
         return found
 
 
 def _module(victim: Victim) -> Any:
-    """The victim as a module of torch."""
     import torch
 
     class Module(torch.nn.Module):
@@ -175,7 +170,7 @@ def _module(victim: Victim) -> Any:
 
 @contextmanager
 def _seeded(seed: int, words: NDArray[np.uint64]) -> Iterator[None]:
-    """Let the generators that libraries use begin at a place of the batch's own, and then be as before."""
+    """Seed the global generators for a batch, and restore them afterwards."""
     import torch
 
     number = int(np.bitwise_xor.reduce(words)) ^ (seed & 0xFFFFFFFF)
@@ -196,13 +191,13 @@ def _imported(package: str) -> Any:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of foolbox, which imports old names
+        warnings.simplefilter("ignore", DeprecationWarning)  # foolbox imports deprecated names
         return import_module(package)
 
 
 def _library(*packages: str, what: str) -> dict[str, Any]:
-    """The first of some packages that is installed, and its version."""
+    """Return the first package that is installed, and its version."""
     for package in packages:
         if find_spec(package) is not None:
             return {"library": package, "library_version": metadata.version(package)}
-    raise MissingExtraError(f"{what} must be installed first: pip install {packages[-1]}")
+    raise MissingExtraError(f"{what} is not installed: pip install {packages[-1]}")

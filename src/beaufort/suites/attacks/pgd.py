@@ -1,8 +1,7 @@
 """Projected gradient descent: steps that raise the loss, each projected back into the ball.
 
-Two forms. The default attacks the true label, keeps values in 0..1, and keeps the best image of its way. The
-other does what the ImageNet testbed (Taori et al., 2020) did: it attacks the model's own answer, does not
-clip, and takes the last image.
+By default it attacks the true label, clips values to 0..1 and keeps the best image of all steps. The ImageNet
+testbed (Taori et al., 2020) attacks the model's own prediction, does not clip, and takes the last image.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from beaufort.suites.attacks.attack import Victim
 from beaufort.suites.attacks.balls import BALLS
 
 _REFERENCE_SIDE = 224
-"""In pixels: of the images that an l2 radius is meant for, where it grows with the image."""
+"""Side in pixels for which an l2 radius is given, where it grows with the image."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +35,18 @@ class PGD:
     """`linf` or `l2`."""
     steps: int = 100
     step: float = 0.0
-    """Length of a step as a fraction of the radius; 2.5 / steps if 0, so 80 % of them cross the ball."""
+    """Length of a step as a fraction of the radius; 0 means 2.5 / steps."""
     truth: bool = True
-    """Whether it attacks the true label; the model's own answer to the clean image otherwise."""
+    """Whether to attack the true label rather than the prediction for the clean image."""
     clip: bool = True
     """Whether values stay in 0..1."""
     keep_best: bool = True
-    """Whether an image is done as soon as it is answered wrong, and else the one with the highest loss is
-    taken; the last one otherwise."""
+    """Whether to stop at a misclassified image and otherwise keep the one with the highest loss, rather than
+    the last one."""
     grow: bool = False
-    """Whether the radius, but not the step, grows with the side of the image, from 224 pixels on."""
+    """Whether the radius, but not the step, is proportional to the side of the image (epsilon at 224)."""
     version: int = 1
-    """Goes up when the same settings give other images."""
+    """Raised when the same settings give other images."""
 
     def __post_init__(self) -> None:
         validate_choice("norm", self.norm, BALLS)
@@ -58,16 +57,16 @@ class PGD:
 
     @property
     def passes(self) -> int:
-        """A gradient for each step, and three answers."""
+        """A gradient per step, and three predictions."""
         return 3 * self.steps + 3
 
     def facts(self) -> dict[str, Any]:
-        """All settings."""
-        told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
-        return {"attack": self.name, **told}
+        """Return all settings."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+        return {"attack": self.name, **settings}
 
     def radius(self, epsilon: float, side: int) -> float:
-        """Epsilon, scaled by the side where that is asked for."""
+        """Return epsilon, scaled by the side if `grow` is set."""
         return epsilon * side / _REFERENCE_SIDE if self.grow else epsilon
 
     def perturb(
@@ -80,9 +79,9 @@ class PGD:
         words: NDArray[np.uint64],
         seed: int,
     ) -> Any:
-        """The perturbed images."""
+        """Return the perturbed images."""
         losses, done, predictions = victim.look(pixels, truth)
-        # The length of a step goes by epsilon; the radius may have grown with the image.
+        # The length of a step is relative to epsilon; the radius may have grown with the image.
         length = self.step * radius / self.radius(1.0, min(pixels.shape[2:]))
         images = self._confined(pixels + radius * self._random(pixels, words, seed), pixels, radius)
 
@@ -99,12 +98,12 @@ class PGD:
         best = pixels.clone()
 
         def keep(images: Any, found: Any, wrong: Any, places: Any) -> None:
-            """Keep what is better than what is kept: an image that is predicted wrong, or a higher loss."""
+            """Keep images that are misclassified or have a higher loss than the kept ones."""
             better = wrong | (found > losses[places])
             best[places[better]] = images[better]
             losses[places[better]] = found[better]
 
-        places = (~done).nonzero()[:, 0]  # of the images that are still predicted right
+        places = (~done).nonzero()[:, 0]  # of the images that are still classified correctly
         images, centers, labels = images[places], pixels[places], truth[places]
         for _ in range(self.steps):
             if not len(places):
@@ -119,7 +118,7 @@ class PGD:
         return best
 
     def _random(self, pixels: Any, words: NDArray[np.uint64], seed: int) -> Any:
-        """Numbers in [-1, 1) that depend on the image's id and the seed; the same for every epsilon."""
+        """Return numbers in [-1, 1) that depend on ids and seed; the same for every epsilon."""
         from beaufort._core.device import upload
 
         key = Key.of(seed, self.name, self.version, 0)
