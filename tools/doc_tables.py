@@ -1,46 +1,95 @@
-"""Write the tables of the documentation that are made by code, in their places.
+"""Generate the tables of the documentation that follow from the code.
 
-    python tools/doc_tables.py
+    python tools/doc_tables.py [TABLE …]
 
-A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`. `tests/corruptions/test_tables.py`
-compares what stands there with what this makes.
+A table stands between `<!-- table: NAME -->` and `<!-- end of table -->` on its page. `tests/corruptions/test_tables.py`
+compares the pages with what this program generates.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 from golden_data import Count, from_pack, read_gate
 from numpy.typing import NDArray
 from size_steps import resized
 
-from beaufort.corruptions import SCALES, SEVERITIES, corruptions
+from beaufort.corruptions import (
+    SCALES,
+    SEVERITIES,
+    SUBSETS,
+    Area,
+    DiskRadius,
+    Enlargement,
+    PerPixel,
+    Pixels,
+    Softness,
+    WholePixels,
+    corruptions,
+)
+from beaufort.corruptions.sequences import SIDES, perturbations
 
-__all__ = ["PLACES", "TABLES", "digits", "placed"]
+__all__ = ["TABLES", "digits", "placed"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
-DRAWS = 16
-"""Of each photo or digit, where something is random."""
+GROWTH: dict[Any, str] = {
+    **dict.fromkeys((Pixels, WholePixels, DiskRadius, Softness, Enlargement), "· k"),
+    Area: "· k²",
+    PerPixel: "/ k",
+}
+"""How constants of a type follow the size of the image."""
 
-SMALL = (28, 32, 64)
-"""Sides at which the scale `relative` is listed."""
+DRAWS = 16
+"""Random draws per image in the table of severities."""
+
+
+def catalog() -> Iterator[str]:
+    """Every corruption with its group, scales and description."""
+    names = {frozenset(SCALES): "all", **{frozenset([scale]): scale for scale in SCALES}}
+    yield "| name | group | random | scales | description |"
+    yield "|---|---|---|---|---|"
+    order = dict.fromkeys([*SUBSETS["all"], *SUBSETS["mnist-c-all"], *corruptions])
+    for name, one in ((name, corruptions[name]) for name in order):
+        scales = names.get(frozenset(one.recipes), ", ".join(one.recipes))
+        yield f"| `{name}` | {one.group} | {'yes' if one.random else 'no'} | {scales} | {one.summary} |"
+
+
+def sequences() -> Iterator[str]:
+    """Every sequence of ImageNet-P with its numbers of frames."""
+    yield f"| sequence | {' | '.join(f'`{scale}`' for scale in SIDES)} | description |"
+    yield f"|---|{'---:|' * len(SIDES)}---|"
+    for name, one in perturbations.items():
+        lengths = " | ".join(str(one.length(scale)) for scale in SIDES)
+        yield f"| `{name}` | {lengths} | {(one.__doc__ or '').partition(chr(10))[0]} |"
+
+
+def growth() -> Iterator[str]:
+    """The constants that follow the size of an image at scale `relative`."""
+    yield "| corruption | constants |"
+    yield "|---|---|"
+    for name, one in corruptions.items():
+        hints = get_type_hints(type(one.recipes[one.relative_to].levels[0]), include_extras=True)
+        if grows := [f"`{field}` {GROWTH[hint]}" for field, hint in hints.items() if hint in GROWTH]:
+            yield f"| `{name}` | {', '.join(grows)} |"
 
 
 def fidelity() -> Iterator[str]:
-    """Share of values that differ from the published programs', by corruption and scale."""
+    """Fraction of values that differ from the published programs, by corruption and scale."""
     scales = ("imagenet", "tiny", "cifar", "mnist")
     gate = {key: count for (key, data), count in read_gate().items() if data == "full"}
-    yield "| corruption | 224 | 64 | 32 | 28 | largest difference |"
-    yield "|---|---:|---:|---:|---:|---:|"
+    yield "| corruption | 224 | 64 | 32 | 28 |"
+    yield "|---|---:|---:|---:|---:|"
     for name in ("**all**", *corruptions):
         counts = [_total(gate, scale, None if name == "**all**" else name) for scale in scales]
-        largest = max(count.largest for count in counts if count.values)
-        yield f"| {name} | {' | '.join(map(_share, counts))} | {largest} |"
+        if any(count.differ for count in counts):
+            yield f"| {name} | {' | '.join(map(_fraction, counts))} |"
 
 
 def _total(gate: dict[str, Count], scale: str, name: str | None) -> Count:
@@ -50,7 +99,7 @@ def _total(gate: dict[str, Count], scale: str, name: str | None) -> Count:
     return Count(values, differ, max((count.largest for count in found), default=0))
 
 
-def _share(count: Count) -> str:
+def _fraction(count: Count) -> str:
     if not count.values:
         return "–"
     return f"{100 * count.differ / count.values:.2g} %" if count.differ else "0"
@@ -58,7 +107,7 @@ def _share(count: Count) -> str:
 
 def severities() -> Iterator[str]:
     """Steps up in severity at which the mean squared difference does not rise; C-bar is left out."""
-    columns = [*((scale, side) for scale, side in SCALES.items()), *(("relative", side) for side in SMALL)]
+    columns = [*SCALES.items(), ("relative", 32)]
     yield f"| corruption | {' | '.join(f'`{scale}`, {side}' for scale, side in columns)} |"
     yield f"|---|{'---|' * len(columns)}"
     for name in (name for name, one in corruptions.items() if one.group != "unseen"):
@@ -68,19 +117,16 @@ def severities() -> Iterator[str]:
 
 
 def _not_rising(name: str, scale: str, side: int) -> str:
-    """Where the damage of one corruption does not grow, in words."""
     corruption = corruptions[name]
     published = corruption.relative_to if scale == "relative" else scale
     if published not in corruption.recipes or len(corruption.recipes[published].levels) == 1:
         return "–"
-    if published == "mnist" and scale == "relative" and side == SCALES["mnist"]:
-        return "–"  # the same as at scale mnist
     found = [_damage(name, severity, scale, side) for severity in SEVERITIES]
-    same = [str(severity) for severity, damage in zip(SEVERITIES, found, strict=True) if damage == 0]
+    if not any(found):
+        return "unchanged"
     falls = [f"{s} → {s + 1}" for s in SEVERITIES[:-1] if found[s] <= found[s - 1] and found[s - 1] > 0]
-    told = [f"unchanged at {', '.join(same)}"] * bool(same) + [", ".join(falls)] * bool(falls)
-    told += ["**5 ≤ 1**"] * (found[4] <= found[0])
-    return "; ".join(told) or "rises"
+    falls += ["**5 ≤ 1**"] * (found[4] <= found[0])
+    return ", ".join(falls) or "rises"
 
 
 def _damage(name: str, severity: int, scale: str, side: int) -> float:
@@ -96,36 +142,44 @@ def _damage(name: str, severity: int, scale: str, side: int) -> float:
 
 @cache
 def digits() -> NDArray[np.uint8]:
-    """The digits of the pack."""
+    """The digits of the golden data."""
     return next(entry.images for entry in from_pack() if entry.scale == "mnist")
 
 
-TABLES: dict[str, Callable[[], Iterator[str]]] = {
-    "fidelity": fidelity,
-    "severities": severities,
+CORRUPTIONS = DOCS / "reference" / "corruptions.md"
+
+TABLES: dict[str, tuple[Callable[[], Iterator[str]], Path]] = {
+    "corruptions": (catalog, CORRUPTIONS),
+    "severities": (severities, CORRUPTIONS),
+    "growth": (growth, CORRUPTIONS),
+    "sequences": (sequences, CORRUPTIONS),
+    "fidelity": (fidelity, DOCS / "explanation" / "reproducibility.md"),
 }
-PLACES = {
-    "fidelity": DOCS / "explanation" / "reproducibility.md",
-    "severities": DOCS / "reference" / "corruptions.md",
-}
+
+
+def generated(name: str) -> str:
+    """The text of a table."""
+    return "\n".join(TABLES[name][0]())
 
 
 def placed(name: str) -> re.Match[str]:
-    """What stands in the documentation now."""
-    text = PLACES[name].read_text()
-    found = re.search(rf"(<!-- table: {name} -->\n\n)(.*?)(\n\n<!-- end of table -->)", text, re.DOTALL)
+    """The table on its page; group 2 is its text."""
+    page = TABLES[name][1]
+    found = re.search(
+        rf"(<!-- table: {name} -->\n\n)(.*?)(\n\n<!-- end of table -->)", page.read_text(), re.DOTALL
+    )
     if found is None:
-        raise SystemExit(f"{PLACES[name]} has no place for the table {name}")
+        raise SystemExit(f"{page} has no markers for the table {name}")
     return found
 
 
-def main() -> None:
-    """Write all of them."""
-    for name, lines in TABLES.items():
-        made, now = "\n".join(lines()), placed(name)
-        text = PLACES[name].read_text()
-        PLACES[name].write_text(text[: now.start(2)] + made + text[now.end(2) :])
+def main(names: list[str]) -> None:
+    """Write the tables of these names, or all of them."""
+    for name in names or TABLES:
+        page, text, now = TABLES[name][1], generated(name), placed(name)
+        whole = page.read_text()
+        page.write_text(whole[: now.start(2)] + text + whole[now.end(2) :])
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
