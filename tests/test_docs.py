@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 from beaufort._core.errors import AssetError
 from beaufort._core.optional import require
 from beaufort.cli import app
-from beaufort.corruptions import SCALES, corruptions
+from beaufort.corruptions import corruptions
 from beaufort.data import load_dataset, readers
 from beaufort.metrics import metrics
 from beaufort.suites import registered_suites
@@ -150,20 +150,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         found = (page.parent / target.partition("#")[0]).resolve()
         inside = found.relative_to(ROOT).as_posix()
         assert found.is_file() or inside.startswith(GENERATED), f"{name(page)} links to {target}"
-
-
-def test_every_corruption_is_in_the_table() -> None:
-    text = (ROOT / "docs/reference/corruptions.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (yes|no) \| (\w+) \|", text, re.MULTILINE)
-    scales = {
-        frozenset(SCALES): "all",
-        frozenset(["imagenet", "cifar"]): "both",
-        **{frozenset([scale]): scale for scale in SCALES},
-    }
-    assert {row[0]: row[1:] for row in rows} == {
-        one.name: (one.group, "yes" if one.random else "no", scales[frozenset(one.recipes)])
-        for one in corruptions.values()
-    }
 
 
 def nav_pages(part: Any) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
     python tools/doc_tables.py [TABLE …]
 
-A table stands between `<!-- table: NAME -->` and `<!-- end of table -->` on its page. `tests/corruptions/test_tables.py`
-compares the pages with what this program generates.
+A table stands between `<!-- table: NAME -->` and `<!-- end of table -->` on its page.
+`tests/corruptions/test_tables.py` compares the pages with the generated tables.
 """
 
 from __future__ import annotations
