@@ -73,7 +73,7 @@ def try_distribution(distribution: Path, folder: Path) -> None:
         run("beaufort", "run", "--model", model, *evaluated)
     run("beaufort", "gate", "--store", "new", "--reference", "old", "--max-drop", "5")
     run("beaufort", "report", "new", "--output", "report.html")
-    run("beaufort", "gallery", "--output", "gallery", "--subset", "weather")
+    run("beaufort", "gallery", "--output", "gallery", "--corruption", "weather")
     run(
         "beaufort",
         "corrupt",
