@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 SHELL = re.compile(r"^!(.+)$", re.MULTILINE)
-_MAX_LINE = 160
 
 
 def execute(path: Path) -> dict[str, Any]:
@@ -70,8 +69,8 @@ def shell(command: str) -> None:
 def _outputs(printed: str, value: Any, number: int) -> Iterator[dict[str, Any]]:
     """Yield the outputs of a cell in the notebook format."""
     if printed.strip():
-        lines = [line[:_MAX_LINE] for line in printed.rstrip().splitlines()]
-        yield {"name": "stdout", "output_type": "stream", "text": [f"{line}\n" for line in lines]}
+        lines = [f"{line}\n" for line in printed.rstrip().splitlines()]
+        yield {"name": "stdout", "output_type": "stream", "text": lines}
     if value is None:
         return
     if png := getattr(value, "_repr_png_", None):
