@@ -89,7 +89,7 @@ class FinishedRun:
     @property
     def rate(self) -> float:
         """Predictions per second of all nodes, from their first report on."""
-        return sum(float(node["answers_a_second"]) for node in self.summary["nodes"].values())
+        return sum(float(node["predictions_per_second"]) for node in self.summary["nodes"].values())
 
     @property
     def work_seconds(self) -> float:

@@ -145,7 +145,7 @@ CODE: dict[str, str] = {
 }
 """Replacements in code, longest first: {"beaufort.fronts import": "beaufort.models.filters import"}."""
 
-KEYS: dict[str, str] = {}
+KEYS: dict[str, str] = {"answers": "predictions"}
 """Keys of JSON, columns of CSV and fields that have a new name: {"old": "new"}."""
 
 FILES: dict[str, str] = {}

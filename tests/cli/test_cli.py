@@ -55,7 +55,7 @@ def test_corrupt_a_folder_and_again(source: Path, tmp_path: Path) -> None:
     assert text == f"12 written to {out}\n"
     assert (out / "gaussian_noise/4/b.jpg").is_file()
     code, text, _ = run("corrupt", source, out, *FAST)
-    assert (code, text) == (0, f"0 written to {out}, 12 there already\n")
+    assert (code, text) == (0, f"0 written to {out}, 12 existed\n")
 
 
 def test_corrupt_a_file(source: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_failures_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
     (source / "notes.txt").touch()
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)
     assert code == 1
-    assert out.endswith("1 other file left alone, 1 failure\n")
+    assert out.endswith("1 other file ignored, 1 failure\n")
     assert errors == "failed: empty.png: the file is empty (0 bytes)\n"
 
 

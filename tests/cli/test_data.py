@@ -76,7 +76,7 @@ def test_tampered_files_are_told_and_removed(tmp_path: Path) -> None:
     assert f"damaged: {tmp_path / 'digits' / 'two'}" in errors
     code, out, _ = run("data", "verify", "digits", "--delete", "--json")
     assert code == 1
-    assert json.loads(out)["files"] == {"digits/one": "whole", "digits/two": "damaged"}
+    assert json.loads(out)["files"] == {"digits/one": "complete", "digits/two": "damaged"}
     assert not (tmp_path / "digits" / "two").exists()
     assert run("data", "pull", "digits")[0] == run("data", "verify")[0] == 0
 

@@ -116,8 +116,8 @@ def test_the_store_is_that_of_a_local_run(
     found = evaluate(models, SUITE, data, tmp_path, engine=options(workers), options=RunOptions(batch_size=8))
     assert len(hired) == (workers or 3)
     assert not found.failures
-    assert sum(speed.answers for speed in found.nodes.values()) == len(found.results) * len(data)
-    assert all(0 < speed.busy <= 1 and speed.rate > 0 for speed in found.nodes.values() if speed.answers)
+    assert sum(speed.predictions for speed in found.nodes.values()) == len(found.results) * len(data)
+    assert all(0 < speed.busy <= 1 and speed.rate > 0 for speed in found.nodes.values() if speed.predictions)
     store = FileStore(tmp_path)
     assert rows(store) == undisturbed
     assert not store.verify()
@@ -178,7 +178,7 @@ def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: 
     told = CliRunner().invoke(app, command)  # on the cluster that this process is connected to
     assert told.exit_code == 1, told.output
     assert "failed: deadly under toys, images 16 to 31: every worker that tried ended" in told.output
-    assert "1 part could not be done, and the models concerned have no numbers here" in told.output
+    assert "1 part failed, and the models concerned have no numbers here" in told.output
     assert "small@1 on toys: 96 images, 5 conditions" in told.output, "the numbers of the other model"
     store = FileStore(folder / "kept")
     answers = {str(cell.model["name"]): 0 for cell in store.cells().values()}
@@ -198,8 +198,8 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
         *(
             "--engine",
             f"ray:address={cluster.address},workers=1",
-            "--batch-size",
-            "4",
+            "--config",
+            "batch_size=4",
             "--suite",
             "small.yaml",
         ),

@@ -1,4 +1,4 @@
-"""What a command shows while it works and when it ends."""
+"""Progress, summaries and tables that commands print."""
 
 from __future__ import annotations
 
@@ -17,28 +17,25 @@ if TYPE_CHECKING:
     from beaufort.data.writers import Outcome
 
 clock = time.monotonic
-"""In seconds; tests put another one in its place."""
+"""In seconds; tests replace it."""
 
 
 class Show(Protocol):
-    """Shows how far something is."""
+    """Shows progress."""
 
     def __call__(self, done: int, total: int, about: str = "", /) -> None:
-        """So many are done, of so many."""
+        """Show how many are done, of how many, and what is being done."""
 
 
-_SHOWN = 20
-"""Failures told in full; `--json` lists all."""
+MOST_LINES = 20
+"""Number of problems that are printed; `--json` lists all."""
 _EVERY_S = 60
-"""How often a log gets a line."""
+"""Time between lines in a log."""
 
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Show]:
-    """A bar with the times that are gone and left, on a terminal's stderr; a line a minute elsewhere.
-
-    It is told how many are done, of how many, and, if that changes, what it is about.
-    """
+    """Show a progress bar with elapsed and remaining time on a terminal, and a line per minute elsewhere."""
     if not sys.stderr.isatty():
         yield _Lines(title)
         return
@@ -64,7 +61,7 @@ def progress_bar(title: str) -> Iterator[Show]:
 
 
 class _Lines:
-    """For a log: a line a minute, none for what takes less."""
+    """Print a line per minute."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -77,17 +74,22 @@ class _Lines:
         self._last = now
         elapsed = now - self._start
         left = f", about {duration(elapsed * (total - done) / done)} left" if done else ""
-        said = f"{self._title}: {done:,} of {total:,}, {duration(elapsed)} elapsed{left}"
-        typer.echo(printable(f"{said}; {about}" if about else said), err=True)
+        line = f"{self._title}: {done:,} of {total:,}, {duration(elapsed)} elapsed{left}"
+        typer.echo(printable(f"{line}; {about}" if about else line), err=True)
 
 
 def finish(outcome: Outcome, output: object, *, as_json: bool) -> None:
-    """Tell what was done, and end with 1 if something failed."""
+    """Print what was done, and exit with 1 if something failed."""
     if as_json:
         typer.echo(json.dumps({"output": str(output), **outcome.as_dict()}, indent=2))
     else:
         typer.echo(_summary(outcome, output))
-        _tell_failures(outcome)
+        for path, message in outcome.failures[:MOST_LINES]:
+            typer.echo(f"failed: {printable(path)}: {printable(message)}", err=True)
+        if (more := len(outcome.failures) - MOST_LINES) > 0:
+            typer.echo(f"and {more} more; --json lists all", err=True)
+        if outcome.stopped:
+            typer.echo(f"stopped: {printable(outcome.stopped)}", err=True)
     if not outcome.ok:
         raise typer.Exit(1)
 
@@ -95,21 +97,12 @@ def finish(outcome: Outcome, output: object, *, as_json: bool) -> None:
 def _summary(outcome: Outcome, output: object) -> str:
     parts = [f"{outcome.done} written to {printable(output)}"]
     if outcome.skipped:
-        parts.append(f"{outcome.skipped} there already")
+        parts.append(f"{outcome.skipped} existed")
     if outcome.ignored:
-        parts.append(f"{counted(outcome.ignored, 'other file')} left alone")
+        parts.append(f"{counted(outcome.ignored, 'other file')} ignored")
     if outcome.failures:
         parts.append(counted(len(outcome.failures), "failure"))
     return ", ".join(parts)
-
-
-def _tell_failures(outcome: Outcome) -> None:
-    for path, message in outcome.failures[:_SHOWN]:
-        typer.echo(f"failed: {printable(path)}: {printable(message)}", err=True)
-    if (more := len(outcome.failures) - _SHOWN) > 0:
-        typer.echo(f"and {more} more; --json lists all", err=True)
-    if outcome.stopped:
-        typer.echo(f"stopped: {printable(outcome.stopped)}", err=True)
 
 
 def print_json(values: Any) -> None:
@@ -118,7 +111,7 @@ def print_json(values: Any) -> None:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned columns, harmless to a terminal; the last is as long as it is."""
+    """Return rows as lines of aligned columns, without control characters."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     lines = (

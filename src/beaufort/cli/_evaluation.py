@@ -1,9 +1,10 @@
-"""What a run shows while it works, and its numbers when it ends."""
+"""Progress of a run, and its results when it ends."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,44 +12,42 @@ import typer
 
 from beaufort._core.plugins import named_modules
 from beaufort._core.text import counted, printable, without_secrets
-from beaufort.cli._console import progress_bar, table
+from beaufort.cli._console import MOST_LINES, progress_bar, table
 
 if TYPE_CHECKING:
     from beaufort.evaluation import Progress
     from beaufort.results import ModelScores, Run, Scores, Stop
 
-_SHOWN = 20
-"""Problems told in full; `--json` lists all."""
 _NODES = 3
-"""Nodes of a cluster that are named while a run is under way."""
+"""Number of nodes of a cluster that the progress names."""
 
 
 @contextlib.contextmanager
 def predictions_bar() -> Iterator[Callable[[Progress], None]]:
-    """How far a run is, with the time left and the accuracy so far, on stderr."""
+    """Show the progress of a run, with the accuracy so far."""
     with progress_bar("predictions") as show:
         yield lambda at: show(at.done, at.total, _at(at))
 
 
 def _at(progress: Progress) -> str:
-    """Where a run is; the accuracy as soon as an image with a label was answered; how fast each node is."""
+    """Return where a run is, the accuracy so far if it is known, and how fast each node is."""
     place = f"{progress.model} {progress.condition}"
     known = "" if progress.accuracy is None else f" {progress.accuracy:.1%}"
     rates = sorted(((speed.rate, node) for node, speed in progress.nodes.items()), reverse=True)
-    told = [f"{node} {rate:,.0f}/s" for rate, node in rates[:_NODES]]
+    speeds = [f"{node} {rate:,.0f}/s" for rate, node in rates[:_NODES]]
     if rest := rates[_NODES:]:
-        told.append(f"{counted(len(rest), 'more node')} {sum(rate for rate, _ in rest):,.0f}/s")
-    return "; ".join([place + known, *told])
+        speeds.append(f"{counted(len(rest), 'more node')} {sum(rate for rate, _ in rest):,.0f}/s")
+    return "; ".join([place + known, *speeds])
 
 
 def unread(run: Run) -> str:
-    """In a sentence, how much of the data a model did not see."""
+    """Return a sentence on images without a prediction."""
     many = counted(len(run.problems), "image or file", "images or files")
     return f"{many} could not be read and {'has' if len(run.problems) == 1 else 'have'} no prediction"
 
 
 def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bool) -> None:
-    """Tell what came of a run, and end with 1 if it had problems."""
+    """Print the results of a run, and exit with 1 if it had problems."""
     parts = run.part_scores(calibration=False) if run.predictions else ()
     if as_json:
         typer.echo(json.dumps(_as_dict(run, parts), indent=2))
@@ -57,75 +56,71 @@ def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bo
             _show_numbers(run, scores)
         datasets = [result.condition.partition("/")[0] for result in run.results]
         both = zip(run.results, datasets, strict=True)
-        tell_labels({(result.model, dataset): result.labels for result, dataset in both})
+        print_labels({(result.model, dataset): result.labels for result, dataset in both})
         if left_out := max((result.unlabeled for result in run.results), default=0):
-            typer.echo(f"{counted(left_out, 'image')} without a label left out")
+            typer.echo(f"{counted(left_out, 'image')} without a label omitted")
         if run.stop:
             typer.echo(_stopped(run.stop))
         for node, speed in run.nodes.items():
             typer.echo(
-                f"node {printable(node)}: {counted(speed.answers, 'prediction')}, {speed.rate:,.0f} per "
+                f"node {printable(node)}: {counted(speed.predictions, 'prediction')}, {speed.rate:,.0f} per "
                 f"second, workers busy {speed.busy:.0%} of the time"
             )
         if run.predictions:
             typer.echo(_next(run, store, data))
     for note in run.notes:
         typer.echo(f"note: {printable(note)}", err=True)
-    for problem in run.problems[:_SHOWN]:
+    for problem in run.problems[:MOST_LINES]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
-    for failure in run.failures[:_SHOWN]:
+    for failure in run.failures[:MOST_LINES]:
         typer.echo(f"failed: {printable(failure)}", err=True)
     if run.failures:
-        typer.echo(_told_of_failures(run), err=True)
+        typer.echo(
+            f"{counted(len(run.failures), 'part')} failed, and the models concerned have no numbers "
+            f"here{_more(run.failures)}. Everything else is stored; the same command tries again",
+            err=True,
+        )
     if run.problems:
-        more = "" if len(run.problems) <= _SHOWN else "; --json lists all"
-        typer.echo(f"{unread(run)}{more}", err=True)
+        typer.echo(unread(run) + _more(run.problems), err=True)
     if run.problems or run.failures:
         raise typer.Exit(1)
 
 
-def _told_of_failures(run: Run) -> str:
-    count = len(run.failures)
-    more = "" if count <= _SHOWN else "; --json lists all"
-    return (
-        f"{counted(count, 'part')} could not be done, and the models concerned have no numbers here{more}. "
-        "All else is stored; the same command tries again what is missing"
-    )
+def _more(problems: Sequence[Any]) -> str:
+    return "" if len(problems) <= MOST_LINES else "; --json lists all"
 
 
-def tell_labels(words: Mapping[tuple[str, str], str]) -> None:
-    """What counts as which class, by model and data set."""
+def print_labels(words: Mapping[tuple[str, str], str]) -> None:
+    """Print what counts as which class, by model and dataset."""
     several = len({dataset for _, dataset in words}) > 1
-    for said in dict.fromkeys(words.values()):
-        told = [
+    for rule in dict.fromkeys(words.values()):
+        where = [
             f"{printable(model)} on {dataset}" if several else printable(model)
             for (model, dataset), one in words.items()
-            if one == said
+            if one == rule
         ]
-        typer.echo(f"{', '.join(told)}: {said}")
+        typer.echo(f"{', '.join(where)}: {rule}")
 
 
 def _show_numbers(run: Run, scores: Scores) -> None:
-    """The headline numbers of each model, with intervals."""
+    """Print the headline numbers of each model, with intervals."""
     keys = {cell.fingerprint for row in scores.results.cells.values() for cell in row.values()}
     results = [result for result in run.results if result.fingerprint in keys]
     reused = sum(result.reused for result in results)
     cells = counted(len(results), "condition" if len(scores.models) == 1 else "cell")
-    kept = f"{cells}, {reused:,} of them stored before" if reused else cells
+    stored = f"{cells}, {reused:,} of them stored before" if reused else cells
+    images = counted(scores.images, "image")
     typer.echo(
-        f"{scores.suite} on {printable(scores.results.dataset)}: {counted(scores.images, 'image')}, {kept}; "
+        f"{scores.suite} on {printable(scores.results.dataset)}: {images}, {stored}; "
         f"{100 * scores.level:g} % intervals\n"
     )
-    rows = [_head(scores), *(_row(one, scores.with_clean) for one in scores.models)]
+    names = [scores.metric_title(name) for name in scores.models[0].metrics]
+    header = ("model", *names, *(["clean accuracy"] if scores.with_clean else []), "most errors under")
+    rows = [header, *(_row(one, scores.with_clean) for one in scores.models)]
     typer.echo(table(rows if any(row[-1] for row in rows[1:]) else [row[:-1] for row in rows]))
     typer.echo()
     for note in scores.notes:
         typer.echo(f"note: {note}", err=True)
-
-
-def _head(scores: Scores) -> tuple[str, ...]:
-    names = [scores.metric_title(name) for name in scores.models[0].metrics]
-    return ("model", *names, *(["clean accuracy"] if scores.with_clean else []), "most errors under")
 
 
 def _row(one: ModelScores, with_clean: bool) -> tuple[str, ...]:
@@ -137,7 +132,7 @@ def _row(one: ModelScores, with_clean: bool) -> tuple[str, ...]:
 
 
 def _worst(one: ModelScores) -> str:
-    """The corruption with the most errors; empty if two have as many, or there is only one."""
+    """Return the corruption with the most errors; empty if there are two or there is only one corruption."""
     errors = sorted(one.corruptions.items(), key=lambda item: -item[1].value)
     if len(errors) < 2 or errors[0][1].value == errors[1][1].value:
         return ""
@@ -146,26 +141,20 @@ def _worst(one: ModelScores) -> str:
 
 
 def _next(run: Run, store: str, data: str | Mapping[str, str]) -> str:
-    """What to do with the answers, as commands."""
-    place = _quoted(without_secrets(store))
+    """Return what to do next, as commands."""
+    place = shlex.quote(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in run.results))
     corrupted = isinstance(data, str) and all(
         one.suite.corruptions and not (one.stored or one.suite.shifts or one.suite.sequences)
         for one in run.predictions
     )
-    shown = f" --data {_quoted(without_secrets(str(data)))}" if corrupted else ""
-    own = "".join(f" --import {_quoted(name)}" for name in named_modules())
+    shown = f" --data {shlex.quote(without_secrets(str(data)))}" if corrupted else ""
+    own = "".join(f" --import {shlex.quote(name)}" for name in named_modules())
     steps = [f"beaufort report {place}{shown} -o report.html{own}"]
     if len(models) > 1:
-        steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}{own}")
+        steps.append(f"beaufort compare {' '.join(map(shlex.quote, models))} --store {place}{own}")
     steps.append(f"beaufort query --store {place}    (every condition)")
     return "\n".join(["next:", *(f"  {printable(step)}" for step in steps)])
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
 
 
 def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
@@ -185,7 +174,9 @@ def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
         "results": [{**vars(result), "accuracy": result.accuracy} for result in run.results],
         "problems": [problem._asdict() for problem in run.problems],
         "failures": list(run.failures),
-        "nodes": {node: {**vars(speed), "answers_a_second": speed.rate} for node, speed in run.nodes.items()},
+        "nodes": {
+            node: {**vars(speed), "predictions_per_second": speed.rate} for node, speed in run.nodes.items()
+        },
         "notes": [*run.notes, *(note for scores in parts for note in scores.notes)],
     }
     stop = run.stop
@@ -193,7 +184,7 @@ def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
 
 
 def movement_of(scores: Scores) -> dict[str, Any]:
-    """How much answers move over sequences, by model, kind and sequence."""
+    """Return how much predictions change over sequences, by model, kind and sequence."""
     return {
         one.model: {
             kind: {name: vars(value) for name, value in some.items()} for kind, some in one.movement.items()
@@ -206,5 +197,5 @@ def _stopped(stop: Stop) -> str:
     end = "stopped" if stop.met else "ran out of images"
     return (
         f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
-        f"± {100 * stop.widest:.2f} points, asked for were ± {stop.precision:g}"
+        f"± {100 * stop.widest:.2f} points; requested: ± {stop.precision:g}"
     )

@@ -10,7 +10,7 @@ import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list, counted, duration, printable
-from beaufort.cli._evaluation import predictions_bar, show_run, tell_labels
+from beaufort.cli._evaluation import predictions_bar, print_labels, show_run
 from beaufort.cli._options import (
     Classes,
     Corruptions,
@@ -193,7 +193,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         "cells": len(plan.cells),
         "stored": plan.reused,
         "images": images,
-        "answers": plan.images,
+        "predictions": plan.images,
         "seconds": round(seconds, 1),
         "labels": {cell.model.spec.name: str(cell.space) for cell in plan.cells},
         "notes": list(notes_on(plan)),
@@ -209,7 +209,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         f"{counted(images, 'image')}: {counted(len(plan.cells), 'cell')}, {plan.reused:,} of them "
         f"stored. {counted(plan.images, 'prediction')} missing, about {duration(seconds)} on this machine."
     )
-    tell_labels({(cell.model.spec.name, cell.condition.dataset): str(cell.space) for cell in plan.cells})
+    print_labels({(cell.model.spec.name, cell.condition.dataset): str(cell.space) for cell in plan.cells})
     for note in notes_on(plan):
         typer.echo(f"note: {printable(note)}", err=True)
     for problem in plan.problems:

@@ -42,7 +42,7 @@ class WorkerError(BeaufortError, RuntimeError):
 class NodeSpeed:
     """What a machine of a cluster has done so far."""
 
-    answers: int
+    predictions: int
     """Number of stored predictions."""
     seconds: float
     """Since its first worker began."""
@@ -52,7 +52,7 @@ class NodeSpeed:
     @property
     def rate(self) -> float:
         """Predictions per second."""
-        return self.answers / self.seconds if self.seconds else 0.0
+        return self.predictions / self.seconds if self.seconds else 0.0
 
 
 class Engine(Protocol):

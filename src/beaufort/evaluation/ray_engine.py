@@ -48,7 +48,7 @@ class _WorkerInfo:
     actor: Any
     node: str = ""
     """Where it is; empty until it has reported: it may wait for a place in the cluster for ever."""
-    answers: int = 0
+    predictions: int = 0
     seconds: float = 0.0
     idle: float = 0.0
     unstored: dict[int, tuple[int, int, int]] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class RayEngine:
         for node, since in self._first_seen.items():
             seconds = sum(info.seconds for info in infos[node])
             busy = 1 - sum(info.idle for info in infos[node]) / seconds if seconds else 0.0
-            found[node] = NodeSpeed(sum(info.answers for info in infos[node]), now - since, busy)
+            found[node] = NodeSpeed(sum(info.predictions for info in infos[node]), now - since, busy)
         return found
 
     def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
@@ -231,7 +231,7 @@ class RayEngine:
                     info.count(*message)
                 case StoredPredictions(number, piece, counts):
                     rows = piece.stop - piece.start
-                    info.answers += rows
+                    info.predictions += rows
                     info.count(number, counts.unread - rows, -counts.images, -counts.correct)
                     queue.stored(stream, number, piece.start, piece.stop)
             yield message
