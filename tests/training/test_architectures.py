@@ -200,8 +200,8 @@ def test_every_exit_of_msdnet_is_trained() -> None:
     ("name", "told"),
     [("resnet", "6n"), ("resnext", "9n"), ("densenet", "6n"), ("wide-resnet", "6n"), ("shake-shake", "6n")],
 )
-def test_depths_that_cannot_be(name: str, told: str) -> None:
-    with pytest.raises(OptionError, match=rf"must be {told} \+ \d, as .*, got 7"):
+def test_invalid_depths(name: str, told: str) -> None:
+    with pytest.raises(OptionError, match=rf"must be {told} \+ \d, got 7"):
         build(name, {"depth": 7})
 
 
@@ -237,14 +237,14 @@ def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
-        ("resnet", {"depth": 8, "width": -1}, "'resnet' do not fit: .*negative"),
-        ("resnext", {"depth": 11, "cardinality": 3, "base": 3.5}, "'resnext' do not fit: .*divisible"),
-        ("condensenet", {"layers": [1, 1]}, "'condensenet' do not fit: zip"),
-        ("multigrid-resnet", {"widths": []}, "'multigrid-resnet' do not fit: list index"),
+        ("resnet", {"depth": 8, "width": -1}, "'resnet': .*negative"),
+        ("resnext", {"depth": 11, "cardinality": 3, "base": 3.5}, "'resnext': .*divisible"),
+        ("condensenet", {"layers": [1, 1]}, "'condensenet': zip"),
+        ("multigrid-resnet", {"widths": []}, "'multigrid-resnet': list index"),
         ("resnet", {"depth": 9}, "^depth of a ResNet must be"),
-        ("shake-shake", {"shake": "no"}, "^shake must be true or false, got 'no'"),
+        ("shake-shake", {"shake": "no"}, "^shake must be .*'no'"),
     ],
 )
-def test_options_that_do_not_fit_are_said(name: str, options: dict[str, Any], told: str) -> None:
+def test_invalid_options_are_reported(name: str, options: dict[str, Any], told: str) -> None:
     with pytest.raises(OptionError, match=told):
         build_network(name, options)

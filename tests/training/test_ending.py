@@ -1,4 +1,4 @@
-"""A training without a sign of learning is told from its own loss, whatever it minimizes."""
+"""Failed training runs are detected from their own loss."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 
 
 class Same(nn.Module):
-    """Says the shares of the classes, whatever it is shown."""
+    """Predicts the class frequencies for every image."""
 
     def __init__(self, counts: list[int]) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def labels() -> Tensor:
 @pytest.mark.parametrize(
     ("name", "options"), [(name, options) for name in interventions for options in OPTIONS.get(name, [{}])]
 )
-def test_every_intervention_knows_the_loss_of_a_constant_answer(name: str, options: dict[str, Any]) -> None:
+def test_every_intervention_knows_its_constant_loss(name: str, options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     made = make_intervention(name, options, seed=0, device="cpu")
     model, images = Same(COUNTS), torch.rand(sum(COUNTS), 1, 28, 28)
@@ -82,7 +82,7 @@ def times(name: str, options: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("weight", [0.05, 0.7, 2.0, 10.0, 1000.0])
 @pytest.mark.parametrize("counts", [COUNTS, [4] * 10, [0, 3, 27]])
-def test_no_constant_answer_has_a_lower_loss_of_stability(weight: float, counts: list[int]) -> None:
+def test_no_constant_prediction_has_a_lower_stability_loss(weight: float, counts: list[int]) -> None:
     made = make_intervention("stability", {"weight": weight}, seed=0, device="cpu")
     least = least_constant_loss(made, Same([1] * len(counts)), counts)
     assert least is not None
@@ -129,7 +129,7 @@ def _margin(length: float) -> float:
     return 10 * (0.1 * max(0, 0.9 - length) ** 2 + 0.5 * 0.9 * max(0, length - 0.1) ** 2)
 
 
-def test_what_is_not_known_is_not_said() -> None:
+def test_unknown_constant_losses() -> None:
     assert least_constant_loss(Intervention(loss=lambda *_: torch.zeros(())), Same(COUNTS), COUNTS) is None
     assert least_constant_loss(Intervention(constant=1), Same(COUNTS), [7]) is None
     assert constant_loss(Recipe(name="a", architecture="python:nowhere:make"), COUNTS) is None
@@ -137,20 +137,19 @@ def test_what_is_not_known_is_not_said() -> None:
     assert failure({}) == ""
 
 
-@pytest.mark.parametrize(("last", "told"), [(2.31, True), (2.2781, True), (2.2779, False), (0.1, False)])
-def test_a_hundredth_is_a_sign(last: float, told: bool) -> None:
-    assert bool(failure({"losses": [0.1, last], "constant_loss": 2.301})) is told
+@pytest.mark.parametrize(("last", "failed"), [(2.31, True), (2.2781, True), (2.2779, False), (0.1, False)])
+def test_the_limit_is_99_percent(last: float, failed: bool) -> None:
+    assert bool(failure({"losses": [0.1, last], "constant_loss": 2.301})) is failed
 
 
-def test_a_training_tells_how_it_ended(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+def test_failure_of_a_training_run(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     learned = train(quick, patches, output=tmp_path / "a", device="cpu")
     assert learned.facts["constant_loss"] == pytest.approx(math.log(10), abs=1e-6)
     assert failure(learned.facts) == ""
     still = replace(quick, rate=0.0, epochs=1)
     same = train(still, patches, output=tmp_path / "b", device="cpu")
-    assert failure(same.facts) == (
-        f"its last loss is {same.facts['losses'][-1]:.4f}, and a constant answer has 2.3026"
-    )
+    assert f"{same.facts['losses'][-1]:.4f}" in failure(same.facts)
+    assert "2.3026" in failure(same.facts)
 
 
 def test_labels_are_counted_as_they_are_trained_on(
@@ -168,8 +167,7 @@ def test_labels_are_counted_as_they_are_trained_on(
     assert part.facts["constant_loss"] == whole.facts["constant_loss"]
 
 
-def test_weights_that_are_no_numbers_end_a_training(tmp_path: Path) -> None:
-    """It was noticed when the facts were written, after the last epoch, by an error that said nothing."""
+def test_training_stops_when_weights_become_nan(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(
         tmp_path / "a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10
@@ -179,7 +177,7 @@ def test_weights_that_are_no_numbers_end_a_training(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     assert "last loss not a number" in done.stdout
-    assert "no sign that the network learned: its last loss is not a number" in done.stderr
+    assert "its last loss is NaN" in done.stderr
     facts = json.loads((tmp_path / "made" / "training.json").read_text())
     assert facts["losses"][-1] is None
     assert facts["steps"] < 20

@@ -157,7 +157,7 @@ def test_a_front_end_comes_before_everything() -> None:
     made = make("front", front="clahe:tiles=4").prepare(block, 0)
     known = load_filter("clahe:tiles=4")(photos().permute(0, 2, 3, 1).numpy())
     np.testing.assert_array_equal(made.permute(0, 2, 3, 1).numpy(), known)
-    with pytest.raises(OptionError, match="must keep the shape of images, got ten-crop"):
+    with pytest.raises(OptionError, match="ten-crop"):
         make("front", front="ten-crop")
     with pytest.raises(UnknownNameError, match="did you mean 'clahe'"):
         make("front", front="clahee")
@@ -173,11 +173,9 @@ def test_all_corruptions_but_some() -> None:
     assert not torch.equal(*both)  # without the chain of one link, all have the other
     assert torch.equal(both[0], make("corruptions", **{**chains, "names": "fog@2+snow@3"}).prepare(block, 0))
     np.testing.assert_array_equal(one.numpy(), left.numpy())
-    with pytest.raises(
-        OptionError, match="but must name some of the corruptions that are trained on, got 'snow'"
-    ):
+    with pytest.raises(OptionError, match=r"but must be .* got 'snow'"):
         make("corruptions", names="noise", but="snow", **options)
-    with pytest.raises(OptionError, match="at least one corruption, got none beside those of but"):
+    with pytest.raises(OptionError, match="but must not contain all names"):
         make("corruptions", names="noise", but="noise", **options)
 
 
@@ -317,46 +315,44 @@ def test_a_pruned_network_can_be_pruned_again(
         assert gone == pytest.approx(share, abs=0.001) or share == 0.6  # some others are zeros still
 
 
-def test_a_network_without_weights_to_prune_is_refused() -> None:
+def test_networks_without_weights_to_prune_are_rejected() -> None:
     pruning = make_intervention("pruning", {"share": 0.5}, seed=0, device="cpu")
-    with pytest.raises(
-        OptionError, match=r"a network with convolutions \(Conv2d\) or linear layers \(Linear\)"
-    ):
+    with pytest.raises(OptionError, match="Conv2d or Linear"):
         pruning.loss(nn.Flatten(), torch.zeros(2, 1, 2, 2), torch.zeros(2, dtype=torch.long))
 
 
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("plain", {"shift": -1}, "shift must be an integer from 0 to 1024, got -1"),
-    ("plain", {"flip": 1}, "flip must be true or false, got 1"),
+    ("plain", {"flip": 1}, "flip must be .*, got 1"),
     ("stability", {"form": "l2"}, "unknown form 'l2'"),
     ("stability", {"weight": -1}, "weight must be a number from 0 to 1e\\+06, got -1"),
     ("stability", {"noise": "salt"}, "unknown noise 'salt'"),
-    ("noise", {"strength": 0}, "strength must be above 0"),
+    ("noise", {"strength": 0}, "strength must be .* got 0"),
     ("noise", {"clean": 1.0}, "clean must be below 1"),
     ("augmix", {"width": 0}, "width must be an integer from 1 to 16, got 0"),
     ("augmix", {"severity": 11}, "severity must be a number from 0.1 to 10, got 11"),
     ("prime", {"warp": -1}, "warp must be a number from 0 to 100, got -1"),
     ("prime", {"depth": 1.5}, "depth must be an integer from 1 to 16, got 1.5"),
-    ("pruning", {"share": 1.0}, "share must be a number between 0 and 1, got 1.0"),
-    ("front", {}, "the intervention 'front' must have the option 'front', got none"),
+    ("pruning", {"share": 1.0}, "share must be .* got 1.0"),
+    ("front", {}, "the intervention 'front' requires the option 'front'"),
     ("stability", {"wait": 1}, "unknown option of the intervention 'stability': 'wait'; did you mean 'weigh"),
     ("pruning", {"share": 0.5, "x": 1}, "of the intervention 'pruning': 'x'; available: share, shift, flip"),
-    ("corruptions", {"names": []}, r"names must be at least one corruption, got \[\]"),
-    ("corruptions", {"names": "fog", "but": "snow@3"}, "but must name some .* got 'snow@3'"),
+    ("corruptions", {"names": []}, "must not be empty"),
+    ("corruptions", {"names": "fog", "but": "snow@3"}, "but must be .* got 'snow@3'"),
 )
 
 
 @pytest.mark.parametrize(("name", "options", "told"), WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
-def test_wrong_options_are_told(name: str, options: dict[str, Any], told: str) -> None:
+def test_invalid_options_are_reported(name: str, options: dict[str, Any], told: str) -> None:
     with pytest.raises((OptionError, UnknownNameError), match=told):
         make(name, **options)
 
 
 @pytest.mark.parametrize("name", ["stability", "augmix"])
-def test_a_network_with_a_loss_of_its_own_is_refused(name: str) -> None:
+def test_networks_with_their_own_loss_are_rejected(name: str) -> None:
     class Own(nn.Module):
         def loss(self, images: Tensor, labels: Tensor) -> Tensor:
             return images.sum()
 
-    with pytest.raises(OptionError, match="must have a network of logits, got Own"):
+    with pytest.raises(OptionError, match="Own has its own loss"):
         loss_of(make(name), Own())

@@ -162,12 +162,12 @@ def test_another_training_in_the_folder_is_refused(
     assert train(told_otherwise, patches, output=tmp_path, device="cpu").finished
 
 
-def test_an_output_that_cannot_be_is_told_before_the_training(
+def test_invalid_output_is_reported_before_training(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
-        with pytest.raises(OptionError, match=r"output must be a folder .*/file is not a folder"):
+        with pytest.raises(OptionError, match=r"/file is not a directory"):
             train(quick, patches, output=folder, device="cpu", progress=lambda at: pytest.fail("trained"))
 
 
@@ -189,8 +189,8 @@ def frozen(classes):
 """)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name, told in (
-        ("dict_of_logits", "cannot learn from patches, .*'dict' object has no attribute"),
-        ("frozen", "must have parameters that require gradients, got none"),
+        ("dict_of_logits", "on patches .*'dict' object has no attribute"),
+        ("frozen", "has no parameters that require gradients"),
     ):
         recipe = replace(quick, architecture=f"python:own_nets:{name}", architecture_options={})
         with pytest.raises(OptionError, match=f"the network 'python:own_nets:{name}' {told}"):
@@ -240,7 +240,7 @@ def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 10])
-def test_pictures_that_cannot_be_read_are_named_together(
+def test_unreadable_images_are_reported_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
 ) -> None:
     from PIL import Image
@@ -252,19 +252,19 @@ def test_pictures_that_cannot_be_read_are_named_together(
         path = tmp_path / f"{name}.png"
         path.parent.mkdir(exist_ok=True)
         Image.new("L", (28, 28)).save(path)
-    with pytest.raises(ImageFileError, match=r"1 problem.*\n  stray.png: the picture lies beside"):
+    with pytest.raises(ImageFileError, match=r"1 unreadable image.*\n  stray.png: "):
         open_training_data(str(tmp_path))
     (tmp_path / "stray.png").unlink()
     assert len(open_training_data(str(tmp_path))) == 4
     if memory > 10:
         for name in ("cat/a", "dog/d"):
             (tmp_path / f"{name}.png").write_bytes(b"")
-        both = r"2 problems(.|\n)*cat/a.png: .*empty.*\n.*dog/d.png: .*empty"
+        both = r"2 unreadable images(.|\n)*cat/a.png: .*empty.*\n.*dog/d.png: .*empty"
         with pytest.raises(ImageFileError, match=both):
             open_training_data(str(tmp_path))
 
 
-def test_data_beyond_the_memory_are_told_apart(
+def test_data_that_do_not_fit_into_memory_are_identified(
     quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from beaufort.training import DecodedData, open_training_data, trained
@@ -289,18 +289,17 @@ def test_data_beyond_the_memory_are_told_apart(
     assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished  # as older versions wrote it
 
 
-def test_tensors_that_cannot_be_learned_from_are_told(patches: TrainingTensors) -> None:
-    """Floats were taken for bytes, and no images for a training without an end."""
+def test_invalid_tensors_are_reported(patches: TrainingTensors) -> None:
     images, labels, classes = patches.images, patches.labels, patches.classes
     for some, answers, told in (
-        (images.float() / 255, labels, r"images of mine must be a tensor \(n, c, h, w\) of torch.uint8, got"),
-        (images[:, 0], labels, r"must be a tensor \(n, c, h, w\) of torch.uint8, got torch.uint8 \(320, 28"),
-        (images.numpy(), labels, "the images of mine must be a tensor"),
-        (images, labels.int(), r"labels of mine must be a tensor \(n,\) of torch.int64, got torch.int32"),
-        (images, labels.tolist(), r"the labels of mine must be a tensor \(n,\) of torch.int64, got list"),
-        (images, labels[:5], "mine must have a label for each image, got 5 for 320"),
-        (images, labels - 1, "must be from 0 to 9, as it has 10 classes, got -1 to 8"),
-        (images, labels + 1, "must be from 0 to 9, as it has 10 classes, got 1 to 10"),
+        (images.float() / 255, labels, r"images of mine must be a torch.uint8 tensor \(n, c, h, w\), got"),
+        (images[:, 0], labels, r"torch.uint8 tensor \(n, c, h, w\), got torch.uint8 \(320, 28"),
+        (images.numpy(), labels, "images of mine must be a"),
+        (images, labels.int(), r"labels of mine must be a torch.int64 tensor \(n,\), got torch.int32"),
+        (images, labels.tolist(), "labels of mine must be .* got list"),
+        (images, labels[:5], "mine has 5 labels for 320 images"),
+        (images, labels - 1, "must be 0 to 9, got -1 to 8"),
+        (images, labels + 1, "must be 0 to 9, got 1 to 10"),
     ):
         with pytest.raises(OptionError, match=told):
             TrainingTensors("mine", classes, some, answers)
@@ -313,9 +312,9 @@ def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, t
             return block._replace(labels=block.labels + (10 if 5 in places else 0))
 
     own = Own("own", patches.classes, patches.images, patches.labels)
-    with pytest.raises(OptionError, match="labels of own must be from 0 to 9, as it has 10 classes, got 10"):
+    with pytest.raises(OptionError, match="labels of own must be 0 to 9, got 10"):
         train(quick, own, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="patches must have images to train on, got none"):
+    with pytest.raises(OptionError, match="patches has no images"):
         train(quick, patches.first(0), output=tmp_path, device="cpu")
 
 
@@ -333,10 +332,10 @@ def test_a_seed_is_an_integer(patches: TrainingTensors, quick: Recipe, tmp_path:
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
-def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     with pytest.raises(BeaufortError, match="did you mean 'conv1'"):
         train(replace(quick, architecture="conv_1"), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="options of the architecture 'conv1' do not fit"):
+    with pytest.raises(OptionError, match="options of the architecture 'conv1'"):
         train(replace(quick, architecture_options={"depth": 3}), patches, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="unknown option of the intervention 'pgd': 'eps'; did you mean"):
         train(
@@ -352,7 +351,7 @@ def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_pat
             output=tmp_path,
             device="cpu",
         )
-    with pytest.raises(BeaufortError, match="is not a trained model"):
+    with pytest.raises(BeaufortError, match="nowhere"):
         train(replace(quick, start="nowhere"), patches, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="epochs must be a positive integer, got 0"):
         Recipe(name="a", architecture="conv1", epochs=0)
@@ -363,13 +362,13 @@ def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_pat
     [
         ("pgd", {"steps": 2.5}, "steps must be an integer from 1 to 100000, got 2.5"),
         ("pgd", {"epsilon": "far"}, "epsilon must be a number from 0 to 1, got 'far'"),
-        ("pgd", {"step": 0}, "step must be above 0, got 0"),
+        ("pgd", {"step": 0}, "step must be .* got 0"),
         ("network", {"epsilon": "far"}, "epsilon must be a number from 0 to 1, got 'far'"),
         ("network", {"steps": 0}, "steps must be an integer from 1 to 100000, got 0"),
-        ("network", {"rate": 0}, "rate must be above 0, got 0"),
+        ("network", {"rate": 0}, "rate must be .* got 0"),
         ("plain", {"mixup": "some"}, "mixup must be a number from 0 to 1000, got 'some'"),
         ("corruptions", {"names": "fog", "clean": "half"}, "clean must be a number from 0 to 1, got 'half'"),
-        ("front", {"front": 5}, "an image filter must be a text such as clahe:clip=2,tiles=8, got 5"),
+        ("front", {"front": 5}, "filter must be .*, got 5"),
     ],
 )
 def test_options_are_checked_before_anything_is_trained(
@@ -382,13 +381,11 @@ def test_options_are_checked_before_anything_is_trained(
 
 def test_a_network_that_does_not_fit_the_data_is_named(patches: TrainingTensors, tmp_path: Path) -> None:
     photos = Recipe(name="photos", architecture="resnet", architecture_options={"depth": 8, "width": 4})
-    with pytest.raises(
-        OptionError, match=r"'resnet' cannot learn from patches, whose images are 1 × 28 × 28"
-    ):
+    with pytest.raises(OptionError, match="'resnet' on patches with images 1 × 28 × 28"):
         train(photos, patches, output=tmp_path / "a", device="cpu")
     three = TrainingTensors("three", tuple("abc"), patches.images, patches.labels % 3)
     for name in ("capsule", "abs"):
-        with pytest.raises(OptionError, match=f"data for the network '{name}' must have 10 classes, got 3"):
+        with pytest.raises(OptionError, match=f"'{name}' requires data with 10 classes, got 3"):
             train(Recipe(name="a", architecture=name), three, output=tmp_path / "b", device="cpu")
 
 

@@ -34,9 +34,9 @@ def test_settings() -> None:
     assert (recipe.epochs, recipe.intervention_options["epsilon"], recipe.name) == (2, 0.1, "mine")
     with pytest.raises(OptionError, match="did you mean 'epochs'"):
         recipe.changed(["epoch=2"])
-    with pytest.raises(OptionError, match="key=value"):
+    with pytest.raises(OptionError, match="NAME=VALUE"):
         recipe.changed(["epochs"])
-    with pytest.raises(OptionError, match=r"has no 'a\.b'"):
+    with pytest.raises(OptionError, match=r"unknown setting 'a\.b'"):
         recipe.changed(["a.b=1"])
     with pytest.raises(OptionError, match=r"rate must be a number .* got 'fast'"):
         recipe.changed(["rate=fast"])
@@ -56,20 +56,20 @@ def test_options_of_another_architecture_are_not_kept() -> None:
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("architecture_options=5", "architecture_options must be names with values, as NAME=value, got 5"),
-        ("intervention_options=[1]", "intervention_options must be names with values"),
+        ("architecture_options=5", "architecture_options must be .* got 5"),
+        ("intervention_options=[1]", "intervention_options must be a mapping"),
         ("milestones=5", "milestones must be a list"),
         ('milestones=["a"]', "milestones must be a number from 0 to 1"),
         ("milestones=[1.5]", "milestones must be a number from 0 to 1"),
-        ("architecture=7", "architecture must be text, got 7"),
-        ("start=1", "start must be text, got 1"),
-        ("name=../../elsewhere", "name must be a plain name, because it names a folder"),
-        ("name=/tmp/elsewhere", "name must be a plain name"),
-        ("name=..", "name must be a plain name"),
-        ("name=", "name must be a plain name"),
+        ("architecture=7", "architecture must be .* got 7"),
+        ("start=1", "start must be .* got 1"),
+        ("name=../../elsewhere", "name must be a valid directory name"),
+        ("name=/tmp/elsewhere", "name must be a valid directory name"),
+        ("name=..", "name must be a valid directory name"),
+        ("name=", "name must be a valid directory name"),
     ],
 )
-def test_what_a_setting_must_be(setting: str, told: str, tmp_path: Path) -> None:
+def test_invalid_settings(setting: str, told: str, tmp_path: Path) -> None:
     """A name decides where weights are written, and a recipe may be another person's file."""
     with pytest.raises(OptionError, match=told):
         get_recipe("conv1").changed([setting])
@@ -88,12 +88,12 @@ def test_options_are_what_a_file_can_hold(name: str, tmp_path: Path) -> None:
     assert getattr(recipe, name) == {"severity": [1, 5]} == recipe.as_dict()[name]
     for value in (math.nan, math.inf, date(2020, 1, 1), np.array([1, 2]), b"", object()):
         wrong: Any = {name: {"x": value}}
-        with pytest.raises(OptionError, match=f"{name} must be values that JSON has"):
+        with pytest.raises(OptionError, match=f"{name} must be JSON values"):
             Recipe(name="a", architecture="conv1", **wrong)
-    with pytest.raises(OptionError, match="must be values that JSON has"):
+    with pytest.raises(OptionError, match="must be JSON values"):
         get_recipe("conv1").changed([f"{name}.x=Infinity"])
     (tmp_path / "mine.yaml").write_text(f"architecture: conv1\n{name}: {{x: 2020-01-01}}\n")
-    with pytest.raises(OptionError, match="must be values that JSON has"):
+    with pytest.raises(OptionError, match="must be JSON values"):
         get_recipe(str(tmp_path / "mine.yaml"))
 
 
@@ -102,18 +102,18 @@ def test_files(tmp_path: Path) -> None:
     path.write_text("architecture: conv1\nepochs: 2\n")
     assert get_recipe(str(path)) == Recipe(name="mine", architecture="conv1", epochs=2)
     for text, told in (
-        ("- a\n", "lines of 'key: value'"),
-        ("a: [", "is not YAML"),
-        ("[" * 9000, "is not YAML"),
-        ("!!python/object:os.system {}", "is not YAML"),
-        ("epochs: 2", "needs a name and an architecture"),
-        ("architecture: python:os:system", "must be one that Beaufort has"),
-        ("a" * 100_001, "at most 100000 bytes"),
+        ("- a\n", "epochs: 3"),
+        ("a: [", "as YAML"),
+        ("[" * 9000, "as YAML"),
+        ("!!python/object:os.system {}", "as YAML"),
+        ("epochs: 2", "requires a name and an architecture"),
+        ("architecture: python:os:system", "must not name Python code"),
+        ("a" * 100_001, "at most 100,000 bytes"),
     ):
         path.write_text(text)
         with pytest.raises(OptionError, match=told):
             get_recipe(str(path))
-    with pytest.raises(OptionError, match="cannot be read"):
+    with pytest.raises(OptionError, match="cannot read"):
         get_recipe(str(tmp_path / "none.yaml"))
     with pytest.raises(UnknownNameError, match="did you mean 'conv1'"):
         get_recipe("conv")
@@ -136,13 +136,13 @@ def test_a_cosine_may_end_above_zero() -> None:
     assert rate_at(recipe, 100, 100) == pytest.approx(1e-6)
 
 
-def test_settings_that_do_not_go_together() -> None:
+def test_conflicting_settings() -> None:
     recipe = get_recipe("icons-resnet20")
     for changes, told in (
-        (["optimizer=adam"], "replay must be false with adam"),
-        (["optimizer=adam", "replay=false"], "nesterov must be false"),
-        (["momentum=0"], "nesterov must be false"),
-        (["nesterov=2"], "nesterov must be true or false, got 2"),
+        (["optimizer=adam"], "replay requires .* adam"),
+        (["optimizer=adam", "replay=false"], "nesterov requires"),
+        (["momentum=0"], "nesterov requires"),
+        (["nesterov=2"], "nesterov must be .* got 2"),
     ):
         with pytest.raises(OptionError, match=told):
             recipe.changed(changes)

@@ -81,11 +81,11 @@ def test_three_steps_are_made_and_the_others_replayed() -> None:
     assert step.images.tolist() == [5, 5]
 
 
-def test_what_cannot_be_recorded_is_made_one_by_one() -> None:
+def test_steps_that_cannot_be_recorded_are_not_replayed() -> None:
     step, seen = step_on(Cuda(refuses=True))
     for _ in range(3):
         step(torch.ones(2), torch.zeros(2))
-    with pytest.warns(UserWarning, match=r"one by one \(operation not permitted when stream is capturing\)"):
+    with pytest.warns(UserWarning, match="operation not permitted when stream is capturing"):
         step(torch.ones(2), torch.zeros(2))
     step(torch.ones(2), torch.zeros(2))
     assert len(seen) == 5
@@ -122,17 +122,17 @@ def recorded(change: Change) -> ReplayedStep:
 
 
 @pytest.mark.parametrize("change", FROZEN.values(), ids=FROZEN)
-def test_what_a_recording_would_freeze_is_never_recorded(change: Change) -> None:
-    with pytest.warns(UserWarning, match=r"one by one \(it (draws random numbers on|does not do the same)"):
+def test_steps_that_a_recording_would_freeze_are_not_replayed(change: Change) -> None:
+    with pytest.warns(UserWarning, match="they (draw random numbers on|do not do the same)"):
         assert recorded(change).graph is None
 
 
 @pytest.mark.parametrize("change", ALIKE.values(), ids=ALIKE)
-def test_what_is_alike_in_every_step_is_recorded(change: Change) -> None:
+def test_equal_steps_are_recorded(change: Change) -> None:
     assert recorded(change).graph is not None
 
 
-def test_a_step_that_is_refused_draws_what_it_would_have_drawn() -> None:
+def test_a_failed_recording_does_not_change_random_numbers() -> None:
     drawn: list[float] = []
 
     def change(images: torch.Tensor) -> torch.Tensor:
@@ -140,7 +140,7 @@ def test_a_step_that_is_refused_draws_what_it_would_have_drawn() -> None:
         return images
 
     torch.manual_seed(3)
-    with pytest.warns(UserWarning, match="draws random numbers on the processor"):
+    with pytest.warns(UserWarning, match="draw random numbers on the CPU"):
         recorded(change)
     torch.manual_seed(3)
     expected = [float(torch.rand(())) for _ in range(6)]
@@ -148,7 +148,7 @@ def test_a_step_that_is_refused_draws_what_it_would_have_drawn() -> None:
     assert drawn[3] == expected[3]
 
 
-def test_what_a_network_changes_between_epochs_is_recorded_anew() -> None:
+def test_changes_between_epochs_are_recorded_again() -> None:
     factors = iter([1, 1, 1, 1, 2, 2])
     step = ReplayedStep(lambda images, _: (images * next(factors)).sum())
     step.torch = type("torch", (), {"cuda": Cuda()})
@@ -173,7 +173,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:the step cannot be recorded")
+@pytest.mark.filterwarnings("ignore:training steps are not replayed")
 @pytest.mark.parametrize("name", interventions)
 def test_which_interventions_are_recorded(patches: TrainingTensors, quick: Recipe, name: str) -> None:
     """Here the processor plays the device, so what counts are operations, sizes and numbers."""

@@ -105,8 +105,7 @@ def test_the_onnx_file_is_sound(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["cifar10-tuned", "conv1-tuned"])
 def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors, tmp_path: Path) -> None:
-    """Such a recipe trained from random weights without a word."""
-    told = "start must name a trained network, which this recipe changes, got none; give it with --set start="
+    told = "--set start="
     with pytest.raises(OptionError, match=told):
         train(name, patches, output=tmp_path / "python", device="cpu")
     pruning = ["--set", "intervention=pruning", "--set", "intervention_options.share=0.5"]
@@ -123,16 +122,14 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
     assert not list(tmp_path.iterdir())
 
 
-def test_a_training_that_is_not_finished_is_told(
-    folder: Path, patches: TrainingTensors, quick: Recipe
-) -> None:
+def test_unfinished_training_runs_are_reported(folder: Path, patches: TrainingTensors, quick: Recipe) -> None:
     """It was an unknown name."""
     train(quick, patches, output=folder.parent / "half-seed0", device="cpu", deadline=0.0)
-    with pytest.raises(UnknownNameError, match=r"'half-seed0' is not a trained model yet: .* not finished"):
+    with pytest.raises(UnknownNameError, match="half-seed0 is not finished"):
         load_model("trained:half-seed0", device="cpu")
 
 
-def test_misses_are_answered(folder: Path) -> None:
+def test_missing_and_invalid_files(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'quick-seed0'"):
         find_trained("quick-seed1")
     facts = json.loads((folder / FACTS).read_text())
@@ -140,13 +137,13 @@ def test_misses_are_answered(folder: Path) -> None:
     with pytest.raises((TrainingFileError, ValueError)):
         load_trained(folder)
     (folder / FACTS).write_text("{}")
-    with pytest.raises(TrainingFileError, match="must have recipe"):
+    with pytest.raises(TrainingFileError, match="must contain recipe"):
         load_trained(folder)
     (folder / FACTS).write_text("[" * 100_000)
-    with pytest.raises(TrainingFileError, match="cannot be read as JSON"):
+    with pytest.raises(TrainingFileError, match="JSON"):
         load_trained(folder)
     for key, value, told in (
-        ("recipe", 5, "must have recipe"),
+        ("recipe", 5, "must contain recipe"),
         ("classes", 5, "classes"),
         ("shape", [28], "shape"),
         ("shape", ["a", 2, 3], "shape"),
@@ -196,28 +193,28 @@ def test_the_command_takes_images_of_any_sizes_as_squares(
     command += ["--set", "epochs=1", "--set", "batch=2", "--set", small]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code == 2
-    assert "--side 32" in refused.output
+    assert "--side" in refused.output
     done = CliRunner().invoke(app, [*command, "--side", "16"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["shape"] == [3, 16, 16]
 
 
 def test_code_is_run_only_if_the_caller_names_it(folder: Path, tmp_path: Path) -> None:
-    """A folder of somebody else's must not choose what is called."""
+    """A downloaded folder must not decide which code runs."""
     facts = json.loads((folder / FACTS).read_text())
     trap = {
         "architecture": "python:os:system",
         "architecture_options": {"command": f"touch {tmp_path}/sprung"},
     }
     (folder / FACTS).write_text(json.dumps({**facts, "recipe": {**facts["recipe"], **trap}}))
-    with pytest.raises(OptionError, match="only if you name it yourself"):
+    with pytest.raises(OptionError, match="python:os:system"):
         load_model(f"trained:{folder}", device="cpu")
     assert not (tmp_path / "sprung").exists()
 
 
 def test_a_network_of_your_own(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
-    arch = "python:beaufort.training.architectures.conv1:make"
+    arch = "python:beaufort.training.architectures.digits:conv1"
     train(replace(quick, architecture=arch, epochs=1), patches, output=tmp_path, device="cpu")
     assert load_model(f"trained:{tmp_path}", device="cpu", arch=arch).spec.classes == 10
-    with pytest.raises(OptionError, match="arch must name the architecture"):
+    with pytest.raises(OptionError, match="arch must be"):
         load_model(f"trained:{tmp_path}", device="cpu")

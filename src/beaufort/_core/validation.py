@@ -56,6 +56,13 @@ def validate_number(name: str, value: Any, low: float | None = None, high: float
     return float(value)
 
 
+def validate_positive(name: str, value: Any, high: float | None = None) -> float:
+    """Return a finite number above 0."""
+    if validate_number(name, value, 0, high) == 0:
+        raise OptionError(f"{name} must be a positive number, got {value!r}")
+    return float(value)
+
+
 def validate_fraction(name: str, value: Any) -> float:
     """Return a number above 0 and below 1.
 

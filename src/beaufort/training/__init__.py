@@ -1,4 +1,4 @@
-"""Training: one loop, recipes as data, one file for each network and each intervention.
+"""Training networks by recipes: architectures, interventions and the training loop.
 
 >>> from beaufort.training import get_recipe
 >>> get_recipe("conv1").architecture

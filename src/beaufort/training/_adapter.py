@@ -1,4 +1,4 @@
-"""The model kind `trained:`, which the core finds through an entry point."""
+"""The model kind `trained:`, registered as an entry point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How layers and functions of torch are written as operations of ONNX, when a network is evaluated."""
+"""Conversion of torch layers and functions to ONNX operations, in evaluation mode."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from beaufort.training.architectures import BatchNorm, Normalize
 
 
 class Weight(NamedTuple):
-    """Numbers that are written into the file."""
+    """A tensor that is stored in the file."""
 
     name: str
     values: Tensor
 
 
 class _Before:
-    """Stands for what the part before this one makes."""
+    """Stands for the output of the previous operation."""
 
 
 BEFORE = _Before()
@@ -32,7 +32,7 @@ Input = fx.Node | Weight | _Before
 
 @dataclass(frozen=True)
 class OnnxPart:
-    """One operation of those that a layer or a function becomes, each after the other."""
+    """One of the consecutive operations of a layer or function."""
 
     operation: str
     inputs: tuple[Input, ...]
@@ -40,45 +40,41 @@ class OnnxPart:
 
 
 def layer_parts(layer: nn.Module, *values: Any) -> list[OnnxPart]:
-    """The operations of a layer; `NotImplementedError` if there is no plain counterpart."""
+    """Return the operations of a layer; raise `NotImplementedError` if it is not supported."""
     name = type(layer).__name__
     if layer._forward_hooks or layer._forward_pre_hooks:
-        raise NotImplementedError(f"{name} has hooks, which cannot be written")
+        raise NotImplementedError(f"{name} has hooks")
     for kind, write in _LAYERS.items():
         if isinstance(layer, kind):
             return _written(name, write, layer, *values)
-    raise NotImplementedError(f"{name} is not among the layers that can be written")
+    raise NotImplementedError(f"unsupported layer {name}")
 
 
 def call_parts(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[OnnxPart]:
-    """The operations of a call of a function or a method; `NotImplementedError` if it is not known."""
+    """Return the operations of a function or method call; raise `NotImplementedError` if unsupported."""
+    name = getattr(target, "__name__", str(target))
     write = _CALLS.get(target)
     if write is None:
-        raise NotImplementedError(f"{_name(target)} is not among the functions that can be written")
-    return _written(_name(target), write, *args, **kwargs)
+        raise NotImplementedError(f"unsupported function {name}")
+    return _written(name, write, *args, **kwargs)
 
 
 def _written(name: str, write: Callable[..., list[OnnxPart]], *args: Any, **kwargs: Any) -> list[OnnxPart]:
     try:
         return write(*args, **kwargs)
-    except (TypeError, ValueError) as error:  # its writer does not know these options
-        raise NotImplementedError(f"{name} is called in a way that cannot be written") from error
-
-
-def _name(target: Any) -> str:
-    """What an operation is called; functions would print their address, too."""
-    return getattr(target, "__name__", str(target))
+    except (TypeError, ValueError) as error:  # the converter does not know these arguments
+        raise NotImplementedError(f"unsupported arguments of {name}") from error
 
 
 def _learned(layer: Any) -> tuple[Weight, ...]:
-    """Weight and bias as the layer uses them, which may be made of others, as in weight normalization."""
+    """Return weight and bias as the layer uses them, also under weight normalization."""
     both = (Weight("weight", layer.weight), Weight("bias", layer.bias))
     return tuple(one for one in both if one.values is not None)
 
 
 def _conv_layer(layer: Any, value: fx.Node) -> list[OnnxPart]:
     if isinstance(layer.padding, str) or layer.padding_mode != "zeros" or set(layer.dilation) != {1}:
-        raise NotImplementedError("a convolution with this padding or dilation cannot be written")
+        raise NotImplementedError("unsupported padding or dilation of a convolution")
     attributes = {
         "kernel_shape": layer.kernel_size,
         "strides": layer.stride,
@@ -89,15 +85,15 @@ def _conv_layer(layer: Any, value: fx.Node) -> list[OnnxPart]:
 
 
 def _conv(value: fx.Node, weights: Tensor) -> list[OnnxPart]:
-    """A convolution with weights that are made, such as masked ones; stride 1, no padding."""
-    if not isinstance(weights, Tensor):  # made of the image
+    """Convert a convolution with computed weights, such as masked ones; stride 1, no padding."""
+    if not isinstance(weights, Tensor):  # computed from the image
         raise ValueError
     return [OnnxPart("Conv", (value, Weight("weight", weights)), {"kernel_shape": tuple(weights.shape[2:])})]
 
 
 def _batch_norm(layer: Any, value: fx.Node) -> list[OnnxPart]:
     if layer.running_mean is None or layer.weight is None or layer.bias is None:
-        raise NotImplementedError("batch normalization without learned values cannot be written")
+        raise NotImplementedError("unsupported batch normalization without learned values")
     moments = (Weight("running_mean", layer.running_mean), Weight("running_var", layer.running_var))
     return [
         OnnxPart("BatchNormalization", (value, *_learned(layer), *moments), {"epsilon": float(layer.eps)})
@@ -156,7 +152,7 @@ def _pool(
 
 
 def _pool_layer(write: Callable[..., list[OnnxPart]]) -> Callable[[Any, fx.Node], list[OnnxPart]]:
-    """A layer has what its function has for options, each under its name."""
+    """Convert a layer like its function, whose options are attributes of the layer."""
     _, *options = signature(write).parameters
     return lambda layer, value: write(value, **{name: getattr(layer, name) for name in options})
 
@@ -187,8 +183,8 @@ def _mean(value: fx.Node, dim: Sequence[int], keepdim: bool = False) -> list[Onn
 
 def _lerp(start: fx.Node, end: fx.Node, weight: float | Tensor) -> list[OnnxPart]:
     """`start + weight * (end - start)`."""
-    share = Weight("share", torch.as_tensor(weight, dtype=torch.float32))
-    return [OnnxPart("Sub", (end, start)), OnnxPart("Mul", (BEFORE, share)), OnnxPart("Add", (BEFORE, start))]
+    scale = Weight("share", torch.as_tensor(weight, dtype=torch.float32))
+    return [OnnxPart("Sub", (end, start)), OnnxPart("Mul", (BEFORE, scale)), OnnxPart("Add", (BEFORE, start))]
 
 
 def _interpolate(value: fx.Node, *, scale_factor: float, mode: str, **others: Any) -> list[OnnxPart]:
@@ -200,7 +196,7 @@ def _interpolate(value: fx.Node, *, scale_factor: float, mode: str, **others: An
 
 
 def _slice(value: fx.Node, places: Sequence[slice]) -> list[OnnxPart]:
-    """Every second pixel and the like: slices with a start and a step of their own, to the end."""
+    """Convert slices with a start and a step, to the end, such as every second pixel."""
     if any(not isinstance(one, slice) or one.stop is not None for one in places):
         raise ValueError
     starts = [one.start or 0 for one in places]

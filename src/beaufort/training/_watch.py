@@ -1,4 +1,4 @@
-"""What a training step asks of the device, written down, to tell whether two steps ask the same."""
+"""Recording the operations of a training step, to compare two steps."""
 
 from __future__ import annotations
 
@@ -12,53 +12,45 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _PLAIN = (
-    bool,
-    int,
-    float,
-    complex,
-    str,
-    type(None),
-    torch.dtype,
-    torch.device,
-    torch.layout,
-    torch.memory_format,
+    *(bool, int, float, complex, str, type(None)),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format),
 )
-"""What a recording keeps of the arguments of an operation, beside tensors."""
+"""Types of arguments that are compared by value."""
 
 
 class StepWatch(TorchDispatchMode):
-    """Notes every operation of torch while it is entered: its name, sizes, numbers, and host tensors whole.
+    """Records every torch operation in its context: name, sizes, numbers, and the values of CPU tensors.
 
-    Values of tensors on the device are left out: they are what may differ between steps that are recorded
-    once and replayed. Everything else is part of the recording, so it must be the same in every step.
+    Values of tensors on the device are left out, because they may differ between replays of a recorded step.
+    Everything else is part of the recording, so it must be the same in every step.
     """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
         self.device = device
-        self.noted: list[str] = []
+        self.operations: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        self.noted.append(f"{func}{self._told((args, kwargs))}")
+        self.operations.append(f"{func}{self._text((args, kwargs))}")
         return func(*args, **kwargs)
 
     def difference(self, other: StepWatch) -> str:
-        """The first operation that is not the same in both, by its name; empty if all are."""
-        for one, two in zip(self.noted, other.noted, strict=False):
+        """Return the name of the first operation that differs; empty if none does."""
+        for one, two in zip(self.operations, other.operations, strict=False):
             if one != two:
                 return two.partition("(")[0]
-        longer = max(self.noted, other.noted, key=len)
-        common = min(len(self.noted), len(other.noted))
+        longer = max(self.operations, other.operations, key=len)
+        common = min(len(self.operations), len(other.operations))
         return longer[common].partition("(")[0] if len(longer) > common else ""
 
-    def _told(self, value: Any) -> str:
+    def _text(self, value: Any) -> str:
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, dict):
-            return self._told([*value.items()])
+            return self._text([*value.items()])
         if isinstance(value, list | tuple):
-            return f"({', '.join(map(self._told, value))})"
+            return f"({', '.join(map(self._text, value))})"
         return repr(value) if isinstance(value, _PLAIN) else type(value).__name__
 
     def _tensor(self, tensor: Tensor) -> str:
@@ -70,14 +62,11 @@ class StepWatch(TorchDispatchMode):
 
 
 class HostDraws:
-    """Where the random generators of the processor stood: torch's, NumPy's and Python's own.
-
-    Torch's is left out where the processor is the device of the training itself.
-    """
+    """State of the CPU random generators of NumPy, Python and, when training on a GPU, torch."""
 
     def __init__(self, device: torch.device) -> None:
         self.torch = torch.get_rng_state() if device.type != "cpu" else None
-        self.numpy: Any = np.random.get_state()  # noqa: NPY002  other people's code draws from it
+        self.numpy: Any = np.random.get_state()  # noqa: NPY002  third-party code uses it
         self.python = random.getstate()
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +80,7 @@ class HostDraws:
         return own, kind, words.tobytes(), *rest, self.python
 
     def restore(self) -> None:
-        """Put them back."""
+        """Restore the recorded state."""
         if self.torch is not None:
             torch.set_rng_state(self.torch)
         np.random.set_state(self.numpy)  # noqa: NPY002

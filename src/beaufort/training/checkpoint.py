@@ -1,4 +1,4 @@
-"""Checkpoints: tensors as safetensors, facts as JSON, whole or absent, and never a pickle."""
+"""Checkpoints: tensors as safetensors, facts as JSON, never a pickle; written atomically."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ if TYPE_CHECKING:
 
 
 class TrainingFileError(BeaufortError, OSError):
-    """A file of a training that cannot be read, or is of another training."""
+    """A file of a training run that is unreadable or belongs to another run."""
 
 
 def write_weights(path: Path, model: nn.Module) -> None:
-    """The parameters and buffers of a network."""
+    """Write the parameters and buffers of a network."""
     write_bytes(path, _bytes(dict(model.state_dict()), {}))
 
 
 def read_weights(path: Path, model: nn.Module) -> None:
-    """Fill a network with the tensors of a file; what does not fit is an error."""
+    """Load the tensors of a file into a network."""
     tensors, _ = _read(path)
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        told = " ".join(str(error).split())
-        raise TrainingFileError(f"the tensors of {path} do not fit the network: {told:.300}") from None
+        raise TrainingFileError(f"the tensors of {path} do not fit the network: {_one_line(error)}") from None
 
 
 def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
-    """Plain values as JSON."""
+    """Write plain values as JSON."""
     write_bytes(path, (json.dumps(facts, indent=2, allow_nan=False) + "\n").encode())
 
 
 def write_state(
     path: Path, model: nn.Module, optimizer: Any, extra: Mapping[str, Tensor], facts: Mapping[str, Any]
 ) -> None:
-    """All that a training needs to go on, in one file."""
+    """Write everything that a training run needs to resume."""
     tensors = {f"model.{key}": value for key, value in model.state_dict().items()}
     plain: dict[str, Any] = {}
     for number, state in optimizer.state_dict()["state"].items():
@@ -56,15 +55,13 @@ def write_state(
 
 
 def read_state(path: Path, model: nn.Module, optimizer: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Take a training up: fills the network and the optimizer; gives facts and extra tensors."""
+    """Load a checkpoint into the network and the optimizer; return its facts and extra tensors."""
     tensors, about = _read(path)
     try:
         facts = json.loads(about["facts"])
         plain = json.loads(about["optimizer"])
     except (KeyError, ValueError):
-        raise TrainingFileError(
-            f"{path} is not a checkpoint of a training; delete it to start anew"
-        ) from None
+        raise TrainingFileError(f"{path} is not a checkpoint; delete it to start again") from None
     state: dict[int, dict[str, Any]] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):
@@ -77,9 +74,12 @@ def read_state(path: Path, model: nn.Module, optimizer: Any) -> tuple[dict[str, 
         model.load_state_dict(_under("model.", tensors))
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
     except (RuntimeError, ValueError) as error:
-        told = " ".join(str(error).split())
-        raise TrainingFileError(f"{path} is of another network: {told:.300}") from None
+        raise TrainingFileError(f"{path} belongs to another network: {_one_line(error)}") from None
     return facts, _under("extra.", tensors)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -99,6 +99,6 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safetensors.safe_open(str(path), framework="pt", device="cpu") as file:
             return {key: file.get_tensor(key) for key in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
     except FileNotFoundError:
-        raise TrainingFileError(f"{path} is not there") from None
-    except Exception as error:  # its error class is not public everywhere
-        raise TrainingFileError(f"{path} cannot be read as safetensors ({error!s:.200})") from None
+        raise TrainingFileError(f"file not found: {path}") from None
+    except Exception as error:  # safetensors' error class is not public in all versions
+        raise TrainingFileError(f"cannot read {path} as safetensors: {error!s:.200}") from None

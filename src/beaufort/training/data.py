@@ -1,4 +1,4 @@
-"""What a training reads: images by number, in memory, on a device or decoded when they are needed."""
+"""Training data: images in memory, on a device, or decoded when they are needed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,28 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _MEMORY = 2 << 30
-"""Bytes of images up to which a data set is held in memory."""
+"""Bytes of images up to which a dataset is kept in memory."""
 
 _SAMPLED = 256
-"""Pictures that identify a data set that is not held in memory, beside its ids and labels."""
+"""Number of images that identify a dataset that is not kept in memory, with its ids and labels."""
 
 _THREADS = 8
-_TOLD = 20
-"""Pictures that cannot be read that an error names."""
+_MAX_LISTED = 20
 
 
 class TrainingBlock(NamedTuple):
-    """Some images on the training's device."""
+    """Images on the device of the training run."""
 
     images: Tensor
     """uint8 `(n, c, h, w)`."""
     labels: Tensor
     """int64 `(n,)`."""
     places: list[int]
-    """Their numbers in the data set, which identify them."""
+    """Their positions in the dataset, which identify them."""
 
 
 class TrainingData(Protocol):
-    """Labeled images by number. Anything with these members can be trained on."""
+    """Labeled images by position. Any object with these members can be trained on."""
 
     @property
     def name(self) -> str: ...
@@ -56,24 +55,24 @@ class TrainingData(Protocol):
 
     @property
     def digest(self) -> str:
-        """What identifies the data; empty if it is not known."""
+        """Identifies the data; empty if unknown."""
 
     def __len__(self) -> int: ...
 
     def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
-        """The images of some numbers, on a device."""
+        """Return the images at some positions, on a device."""
 
 
 @dataclass(eq=False)
 class TrainingTensors:
-    """Images in one tensor, copied to the device when they are first read."""
+    """Images in one tensor, moved to the device when they are first read."""
 
     name: str
     classes: tuple[str, ...]
     images: Any
     """uint8 tensor `(n, c, h, w)`."""
     labels: Any
-    """int64 tensor `(n,)`, numbers of classes."""
+    """int64 tensor `(n,)`."""
     digest: str = ""
 
     def __post_init__(self) -> None:
@@ -90,12 +89,12 @@ class TrainingTensors:
     def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
         if str(self.images.device) != device:
             self.images, self.labels = self.images.to(device), self.labels.to(device)
-        torch = require("torch", "training", what="trainings")
+        torch = require("torch", "training", what="training runs")
         index = torch.from_numpy(places).to(device)
         return TrainingBlock(self.images[index], self.labels[index], places.tolist())
 
     def first(self, count: int | None) -> TrainingTensors:
-        """The first so many images; all if None."""
+        """Return the first `count` images; all if None."""
         if count is None:
             return self
         return TrainingTensors(self.name, self.classes, self.images[:count], self.labels[:count], self.digest)
@@ -103,7 +102,7 @@ class TrainingTensors:
 
 @dataclass(frozen=True, eq=False)
 class DecodedData:
-    """Images of a data set that does not fit into memory, decoded by threads when they are read."""
+    """A dataset that does not fit into memory; images are decoded by threads when they are read."""
 
     dataset: Dataset
     shape: tuple[int, int, int]
@@ -118,10 +117,9 @@ class DecodedData:
 
     @cached_property
     def digest(self) -> str:
-        """Of the classes, every id and label, the shape, and 256 pictures spread evenly over the data.
+        """Digest of the classes, ids, labels, shape, and 256 images spread evenly over the dataset.
 
-        To read all pictures would take as long as an epoch. A change that leaves these 256 as they are, and
-        all ids and labels, is not seen.
+        Reading all images would take as long as an epoch, so changes of other images are not detected.
         """
         places = np.unique(np.linspace(0, len(self) - 1, min(len(self), _SAMPLED)).round().astype(np.int64))
         contents = [Content(lambda: [str(self.shape).encode()])]
@@ -130,15 +128,15 @@ class DecodedData:
         return f"sample:{found}"
 
     def _bytes(self, place: int) -> bytes:
-        return _picture(self.dataset, place, self.shape).tobytes()
+        return _image(self.dataset, place, self.shape).tobytes()
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
-        torch = require("torch", "training", what="trainings")
+        torch = require("torch", "training", what="training runs")
         with ThreadPoolExecutor(_THREADS) as pool:
-            images = list(pool.map(lambda place: _picture(self.dataset, int(place), self.shape), places))
+            images = list(pool.map(lambda place: _image(self.dataset, int(place), self.shape), places))
         labels = torch.from_numpy(self.dataset.labels[places])
         return TrainingBlock(
             torch.from_numpy(np.stack(images)).to(device), labels.to(device), places.tolist()
@@ -146,53 +144,51 @@ class DecodedData:
 
 
 def check_block(name: str, images: Any, labels: Any, classes: int) -> None:
-    """Refuse what cannot be learned from: floats, of which 1 would be taken for 1/255, or labels of no class.
+    """Check dtype, shape and labels; float images would be scaled by 1/255 once more.
 
     Args:
-        name: of the data.
-        images: must be a uint8 tensor `(n, c, h, w)`.
-        labels: must be an int64 tensor `(n,)`.
-        classes: how many there are.
+        name: name of the data, for messages.
+        images: uint8 tensor `(n, c, h, w)`.
+        labels: int64 tensor `(n,)`.
+        classes: number of classes.
     """
-    torch = require("torch", "training", what="trainings")
+    torch = require("torch", "training", what="training runs")
     for what, found, kind, shape, dimensions in (
         ("images", images, torch.uint8, "(n, c, h, w)", 4),
         ("labels", labels, torch.int64, "(n,)", 1),
     ):
         if not torch.is_tensor(found) or found.dtype != kind or found.ndim != dimensions:
             got = f"{getattr(found, 'dtype', type(found).__name__)} {tuple(getattr(found, 'shape', ()))}"
-            raise OptionError(f"the {what} of {name} must be a tensor {shape} of {kind}, got {got}")
+            raise OptionError(f"{what} of {name} must be a {kind} tensor {shape}, got {got}")
     if len(images) != len(labels):
-        raise OptionError(f"{name} must have a label for each image, got {len(labels)} for {len(images)}")
+        raise OptionError(f"{name} has {len(labels)} labels for {len(images)} images")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise OptionError(
-            f"the labels of {name} must be from 0 to {classes - 1}, as it has "
-            f"{counted(classes, 'class', 'classes')}, got {int(labels.min())} to {int(labels.max())}"
+            f"labels of {name} must be 0 to {classes - 1}, got {int(labels.min())} to {int(labels.max())}"
         )
 
 
 def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> TrainingData:
-    """The images of a data set, in memory if they fit; all must have one size.
+    """Return the images of a dataset, in memory if they fit; all must have the same size.
 
-    What of it cannot be read is an error that names it: a training on the rest would be another one. Images
-    that are not held in memory are seen to be broken when they are read.
+    Unreadable images raise an error; those of a dataset that does not fit into memory, when they are read.
 
     Args:
-        spec: what `load_dataset` opens, or an open data set.
-        limit: only the first so many images.
+        spec: a dataset, or a text for `load_dataset`.
+        limit: use only the first images.
     """
     dataset = load_dataset(spec, limit=limit) if isinstance(spec, str) else spec.first(limit)
     if len(dataset) == 0:
-        raise OptionError(f"{dataset.name} must have images to train on, got none")
+        raise OptionError(f"{dataset.name} has no images to train on")
     first = next((sample for sample in iterate(dataset) if isinstance(sample, Sample)), None)
     height, width, channels = (0, 0, 0) if first is None else first.image.shape
     shape = (channels, height, width)
     if len(dataset) * channels * height * width > _MEMORY:
         _check_all_read(dataset, ())
         return DecodedData(dataset, shape)
-    torch = require("torch", "training", what="trainings")
+    torch = require("torch", "training", what="training runs")
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda place: _picture_or_problem(dataset, place, shape), range(len(dataset))))
+        found = list(pool.map(lambda place: _image_or_problem(dataset, place, shape), range(len(dataset))))
     _check_all_read(dataset, [one for one in found if isinstance(one, Problem)])
     images = [one for one in found if not isinstance(one, Problem)]
     labels = torch.from_numpy(np.array(dataset.labels))
@@ -204,30 +200,27 @@ def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> Trai
 def _check_all_read(dataset: Dataset, unread: Sequence[Problem]) -> None:
     problems = [*dataset.problems, *unread]
     if problems:
-        told = "".join(f"\n  {id}: {message}" for id, message in problems[:_TOLD])
-        more = f"\n  and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-        raise ImageFileError(
-            f"all pictures of {dataset.name} must be readable to be trained on, got "
-            f"{counted(len(problems), 'problem')}; mend them or take them away:{told}{more}"
-        )
+        lines = [f"  {id}: {message}" for id, message in problems[:_MAX_LISTED]]
+        lines += [f"  and {len(problems) - _MAX_LISTED} more"] if len(problems) > _MAX_LISTED else []
+        number = counted(len(problems), "unreadable image")
+        raise ImageFileError("\n".join([f"{dataset.name} has {number}; fix or remove:", *lines]))
 
 
-def _picture_or_problem(
+def _image_or_problem(
     dataset: Dataset, place: int, shape: tuple[int, int, int]
 ) -> NDArray[np.uint8] | Problem:
     try:
-        return _picture(dataset, place, shape)
+        return _image(dataset, place, shape)
     except ImageFileError as error:
         return Problem(dataset.ids[place], str(error))
 
 
-def _picture(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+def _image(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     sample = dataset[place]
     image = np.ascontiguousarray(sample.image.transpose(2, 0, 1))
     if image.shape != shape:
         raise ImageValueError(
-            "the images of a training must have one number of channels, height and width, got "
-            f"{image.shape} for {sample.id} and {shape} for {dataset.ids[0]}; `resized` (--side 32) brings "
-            "them to squares in color"
+            f"training images must have the same size, got {image.shape} for {sample.id} and {shape} for "
+            f"{dataset.ids[0]}; resize them with --side (in Python: beaufort.data.resized)"
         )
     return image

@@ -1,8 +1,8 @@
-"""A trained network as an ONNX file, in the house's own writer: no package beyond torch is needed.
+"""Export of a trained network to ONNX, without packages beyond torch.
 
-The network is followed by `torch.fx`, and each layer and each function on the way becomes operations of ONNX.
-Networks that do what has no plain counterpart (routing between capsules, optimization at test time) cannot be
-written; the trained model is then used as `trained:name`.
+The network is traced by `torch.fx`, and each layer and function becomes ONNX operations. Networks with other
+operations (routing between capsules, optimization at test time) cannot be exported; the trained model can
+still be used as `trained:name`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from beaufort.training.architectures import BatchNorm, Normalize
 
 
 class _Tracer(fx.Tracer):
-    """Follows a network, and takes the layers that are written as a whole as they are."""
+    """A tracer that does not look inside layers that are exported as a whole."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return isinstance(m, BatchNorm | Normalize) or super().is_leaf_module(m, module_qualified_name)
 
 
 def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int], names: Sequence[str] = ()) -> str:
-    """Write the file; gives its name, or why there is none."""
+    """Write an ONNX file; return its name, or why it was not written."""
     try:
         content = onnx_of(model.eval(), shape, names)
     except NotImplementedError as error:
@@ -42,24 +42,23 @@ def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int], names
 
 
 def onnx_of(model: nn.Module, shape: tuple[int, int, int], names: Sequence[str] = ()) -> bytes:
-    """The file of a network of values in 0..1; `NotImplementedError` if it does what cannot be written.
+    """Return the ONNX file of a network of values in 0..1; raise `NotImplementedError` if that is impossible.
 
-    It says what its classes are called, and that images of another size are stretched to its own, so that it
-    is evaluated as the trained model is.
+    Its metadata contain the class names and the input size, so that it is evaluated like the trained model.
     """
     try:
         graph = fx.GraphModule(model, _Tracer().trace(model)).graph
-    except Exception as error:  # a network may do in Python what it likes
-        raise NotImplementedError(f"{type(model).__name__} cannot be followed layer by layer") from error
-    graph.eliminate_dead_code()  # such as exits that do not answer
+    except Exception as error:  # the forward method is arbitrary Python code
+        raise NotImplementedError(f"cannot trace {type(model).__name__}") from error
+    graph.eliminate_dead_code()  # such as unused exits
     try:
         return _Writer(model).write(graph, shape, names)
-    except Exception as error:  # whatever it is: a training is not lost for its ONNX file
-        raise NotImplementedError(f"{type(model).__name__} cannot be written: {error}") from error
+    except Exception as error:  # a failed export must not lose a training run
+        raise NotImplementedError(f"cannot export {type(model).__name__}: {error}") from error
 
 
 class _Writer:
-    """Writes down what a network does, in the order in which it is done."""
+    """Converts the nodes of a traced network in order."""
 
     def __init__(self, model: nn.Module) -> None:
         self.modules = dict(model.named_modules())
@@ -68,7 +67,7 @@ class _Writer:
         self.weights: dict[str, NDArray[Any]] = {}
         self.names: dict[fx.Node, str] = {}
         self.constants: dict[fx.Node, Tensor] = {}
-        """What does not depend on the image."""
+        """Values that do not depend on the image."""
 
     def write(self, graph: fx.Graph, shape: tuple[int, int, int], names: Sequence[str]) -> bytes:
         for node in graph.nodes:
@@ -84,12 +83,12 @@ class _Writer:
     def _one(self, node: fx.Node) -> None:
         if node.op == "placeholder":
             if self.names:
-                raise NotImplementedError("it has more than one input")
+                raise NotImplementedError("the network has more than one input")
             self.names[node] = "image"
         elif node.op == "output":
             self._check_end(node.args[0])
         elif node.op == "get_attr":
-            self.constants[node] = _found(self.model, str(node.target))
+            self.constants[node] = _attribute(self.model, str(node.target))
         elif node.op == "call_module":
             self._layer(node, self.modules[str(node.target)])
         elif self._is_constant(node):
@@ -100,7 +99,7 @@ class _Writer:
 
     def _check_end(self, value: Any) -> None:
         if not self.nodes or not isinstance(value, fx.Node) or self.names.get(value) != self.nodes[-1].output:
-            raise NotImplementedError("it has no single output")
+            raise NotImplementedError("the network does not have a single output")
 
     def _layer(self, node: fx.Node, layer: nn.Module) -> None:
         values = signature(layer.forward).bind(*node.args, **node.kwargs).args
@@ -126,7 +125,7 @@ class _Writer:
         if isinstance(value, fx.Node) and value in self.names:
             return self.names[value]
         if not isinstance(value, Weight):
-            raise NotImplementedError(f"{node.name} is called in a way that cannot be written")
+            raise NotImplementedError(f"unsupported arguments of {node.name}")
         if not value.name:  # an input that is left out
             return ""
         name = f"{node.name}.{value.name}"
@@ -135,24 +134,23 @@ class _Writer:
 
 
 def _logits_of(model: nn.Module, shape: tuple[int, int, int]) -> int:
-    """How many numbers it gives for an image."""
+    """Return the number of logits."""
     device = next((one.device for one in model.parameters()), None)
     with torch.no_grad():
         found = model(torch.zeros(1, *shape, device=device))
     if found.dim() != 2:
-        raise NotImplementedError("its output is not a row of numbers for each image")
+        raise NotImplementedError("the output is not one row of logits per image")
     return int(found.shape[1])
 
 
-def _found(model: nn.Module, target: str) -> Tensor:
-    """A weight by its name with dots."""
+def _attribute(model: nn.Module, target: str) -> Tensor:
     owner, _, name = target.rpartition(".")
     found: Tensor = getattr(model.get_submodule(owner), name)
     return found
 
 
 def _called(node: fx.Node, constants: dict[fx.Node, Tensor]) -> Tensor:
-    """What a function makes of constants."""
+    """Return the result of a function of constants."""
     assert callable(node.target)
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), constants.__getitem__)
     found: Tensor = node.target(*args, **kwargs)
@@ -160,7 +158,7 @@ def _called(node: fx.Node, constants: dict[fx.Node, Tensor]) -> Tensor:
 
 
 def _values(tensor: Tensor) -> NDArray[Any]:
-    """A tensor as an array of its own, float32 or, of places, int64."""
+    """Return a copy of a tensor as a float32 or int64 array."""
     kind = np.float32 if tensor.is_floating_point() else np.int64
     found: NDArray[Any] = tensor.detach().cpu().contiguous().numpy().astype(kind)
     return found

@@ -1,7 +1,7 @@
-"""The loop: any network, any data, the processor or a GPU; it can be killed at any moment and goes on.
+"""The training loop, on the CPU or a GPU; it can be killed at any moment and resumed.
 
-Every step draws its random numbers from the seed and the step's number alone. So a training that was stopped
-and resumed makes the same numbers as one that was not, and on the processor the same bits.
+Each step draws its random numbers from the seed and the step number alone, so a resumed run gives the same
+result as an uninterrupted one, on the CPU bit for bit.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 
 
 class TrainingProgress(NamedTuple):
-    """How far a training is."""
+    """Progress of a training run."""
 
     step: int
     steps: int
     epoch: int
     loss: float | None
-    """Mean of the last epoch that is over; None before the end of the first."""
+    """Mean of the last complete epoch; None during the first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What came of it."""
+    """A training run."""
 
     model: nn.Module
     folder: Path
     facts: dict[str, Any]
     finished: bool
-    """False if it was stopped at its deadline; the same call goes on."""
+    """False if it was stopped at its deadline; the same call resumes it."""
 
 
 def train(
@@ -76,39 +76,39 @@ def train(
     save_every_s: float = 60.0,
     deadline: float | None = None,
 ) -> Training:
-    """Train a network and write it to a folder; a folder that has it already is read.
+    """Train a network and write it to a folder; if the folder contains the same training run, load it.
 
     Args:
-        recipe: a recipe, the name of one, or a YAML file.
-        data: what to train on; the recipe's own if not given.
-        output: a folder, for the weights (safetensors), the facts (JSON) and an ONNX file.
-        seed: another one gives another training of the same recipe.
-        device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if there is one.
-        limit: only the first so many images of data that is named.
-        progress: called at least once an epoch.
+        recipe: a recipe, or its name or YAML file.
+        data: training data; those of the recipe by default.
+        output: directory for the weights (safetensors), the facts (JSON) and an ONNX file.
+        seed: random seed.
+        device: `cpu`, `cuda`, `cuda:1`; `auto` uses a GPU if there is one.
+        limit: use only the first images, if `data` is a name.
+        progress: called at least once per epoch.
         save_every_s: seconds between checkpoints.
-        deadline: a time of `time.monotonic()` at which to save and stop.
+        deadline: time of `time.monotonic()` at which to save and stop.
     """
     recipe, seed = get_recipe(recipe) if isinstance(recipe, str) else recipe, validate_seed(seed)
     recipe.check_start()
     named = recipe.data if data is None else data
     source = open_training_data(named, limit=limit) if isinstance(named, str) else named
     if len(source) == 0:
-        raise OptionError(f"{source.name} must have images to train on, got none")
-    torch = require("torch", "training", what="trainings")
+        raise OptionError(f"{source.name} has no images to train on")
+    torch = require("torch", "training", what="training runs")
     where = str(torch.empty(0, device=choose_device(device)).device)
     folder = Path(output)
     devices = [where] if where.startswith("cuda") else []
-    with torch.random.fork_rng(devices=devices):  # the caller's own generator is left alone
+    with torch.random.fork_rng(devices=devices):  # do not change the caller's generator
         return _Run(recipe, source, folder, seed, where, progress, save_every_s, deadline).run()
 
 
 @contextmanager
 def _safe_convolutions(model: nn.Module, device: str) -> Iterator[None]:
-    """On a processor, do without oneDNN for networks that it writes outside of its memory for.
+    """On the CPU, turn oneDNN off for networks that make it write outside its memory.
 
-    With fewer channels than fit into a register, which lie last as behind `augment`, the gradient of a
-    convolution of 1 × 1 with a stride is wrong or breaks the process off.
+    With fewer channels than fit into a register and channels-last memory, as after `augment`, the gradient of
+    a strided 1×1 convolution is wrong or crashes the process.
     """
     from torch import backends, nn
 
@@ -127,7 +127,7 @@ def _safe_convolutions(model: nn.Module, device: str) -> Iterator[None]:
 
 
 class _Run:
-    """One training: the network, the optimizer and how far they are."""
+    """The state of a training run: network, optimizer and progress."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class _Run:
         from beaufort.training.architectures import build
         from beaufort.training.interventions import make_intervention
 
-        self.torch = require("torch", "training", what="trainings")
+        self.torch = require("torch", "training", what="training runs")
         self.recipe, self.source, self.folder, self.seed, self.device = recipe, source, folder, seed, device
         self.progress, self.save_every_s, self.deadline = progress, save_every_s, deadline
         self.torch.manual_seed(_mixed(seed, "weights"))
@@ -165,14 +165,14 @@ class _Run:
         self.step = 0
         self.total: Tensor = self.torch.zeros((), device=device)
         self.labels: Tensor = self.torch.zeros(classes, device=device)
-        """How often each label was among those of the epoch."""
+        """Number of images of each class in the epoch so far."""
         self.losses: list[float] = []
         self.seconds = 0.0
         self.cpu_seconds = 0.0
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What makes it this training and no other."""
+        """What distinguishes this training run from others."""
         data = {"name": self.source.name, "digest": self.source.digest, "images": len(self.source)}
         return {"recipe": self.recipe.as_dict(), "seed": self.seed, "data": data}
 
@@ -210,7 +210,7 @@ class _Run:
         return True
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Batches from where the training is, blocks read and prepared as they are reached."""
+        """Yield the remaining batches; blocks are read and prepared when they are reached."""
         batch = self.recipe.batch
         blocks = max(batch, self.recipe.block // batch * batch)
         while self.step < self.steps and self._is_sound():
@@ -221,22 +221,21 @@ class _Run:
                 self.total, self.labels = self.total.new_zeros(()), self.torch.zeros_like(self.labels)
             for start in range(done * batch // blocks * blocks, len(order), blocks):
                 block = self.source.read(order[start : start + blocks], self.device)
-                if type(self.source) is not TrainingTensors:  # these were looked at when they were made
+                if type(self.source) is not TrainingTensors:  # those are checked when they are created
                     check_block(self.source.name, block.images, block.labels, len(self.source.classes))
                 images = self.intervention.prepare(block, epoch)
                 for at in range(max(0, done * batch - start), len(block.places), batch):
                     yield images[at : at + batch], block.labels[at : at + batch]
-                self._tell(epoch)
+                self._report(epoch)
 
     def _is_sound(self) -> bool:
-        """Whether all epochs had a loss: nothing comes of weights that are no numbers."""
+        """Whether all losses are finite; training stops if the weights become NaN."""
         return all(map(math.isfinite, self.losses))
 
-    def _on_progress(self, share: float) -> None:
-        """Tell a network that changes while it learns, as one that is pruned, how far the training is."""
-        changes = getattr(self.model, "on_progress", None)
-        if changes is not None:
-            changes(share)
+    def _on_progress(self, fraction: float) -> None:
+        """Report progress to a network that changes during training, such as one that is pruned."""
+        if on_progress := getattr(self.model, "on_progress", None):
+            on_progress(fraction)
             if isinstance(self.advance, ReplayedStep):
                 self.advance.forget()
 
@@ -246,25 +245,25 @@ class _Run:
         self.total += self.advance(images, labels)
         self.labels.index_add_(0, labels, self.labels.new_ones(len(labels)))
         self.step += 1
-        if self.step % self.per_epoch == 0:  # before a checkpoint, which may be the last thing that is done
+        if self.step % self.per_epoch == 0:  # before a possible checkpoint
             self.losses.append(float(self.total) / self.per_epoch)
 
     def _first_step(self, images: Tensor, labels: Tensor) -> None:
-        """A step that says what does not fit together: torch's own errors do not name what was asked for."""
+        """Make a step; add the network and the data to errors of torch."""
         try:
             self._one_step(images, labels)
         except BeaufortError:
             raise
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
-            told, shape = " ".join(str(error).split()), " × ".join(map(str, self.source.shape))
+            shape = " × ".join(map(str, self.source.shape))
             raise OptionError(
-                f"the network {self.recipe.architecture!r} cannot learn from {self.source.name}, whose "
-                f"images are {shape} (channels, height, width) of {len(self.source.classes)} classes: "
-                f"{told:.300}"
+                f"cannot train the network {self.recipe.architecture!r} on {self.source.name} with images "
+                f"{shape} (channels, height, width) of {len(self.source.classes)} classes: "
+                f"{' '.join(str(error).split()):.300}"
             ) from error
 
     def _advance(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Learn from a batch; its loss."""
+        """Make a training step; return the loss."""
         torch = self.torch
         values = images.float() / 255
         if self.replay:
@@ -278,7 +277,7 @@ class _Run:
         found: Tensor = loss.detach()
         return found
 
-    def _tell(self, epoch: int) -> None:
+    def _report(self, epoch: int) -> None:
         if self.progress:
             last = self.losses[-1] if self.losses else None
             self.progress(TrainingProgress(self.step, self.steps, epoch, last))
@@ -305,29 +304,28 @@ class _Run:
             self._lay_out_buffers()
         self.step, self.losses = facts["step"], facts["losses"]
         self.total += facts["total"]
-        self.labels += self.labels.new_tensor(facts.get("labels", 0))  # younger than some checkpoints
+        self.labels += self.labels.new_tensor(facts.get("labels", 0))  # missing in old checkpoints
         self.seconds, self.cpu_seconds = facts["seconds"], facts["cpu_seconds"]
 
     def _lay_out_buffers(self) -> None:
-        """Lay the optimizer's tensors out in memory as the parameters, which fused steps require."""
+        """Give the optimizer's tensors the memory layout of the parameters, as fused steps require."""
         for parameter, state in self.optimizer.state.items():
             for key, value in state.items():
                 if getattr(value, "shape", None) == parameter.shape:
                     state[key] = self.torch.empty_like(parameter).copy_(value)
 
     def _check_identity(self, facts: dict[str, Any], file: str) -> None:
-        # settings that are younger than the file have their usual values in it
+        # fill in settings that the file is too old to contain
         recipe = Recipe.from_dict(facts.get("recipe", {})).as_dict()
-        found = {**facts, "recipe": {**recipe, "about": self.recipe.about}}  # a description decides nothing
+        found = {**facts, "recipe": {**recipe, "about": self.recipe.about}}  # the description does not matter
         if isinstance(data := facts.get("data"), dict) and not data.get("digest"):
-            found["data"] = {**data, "digest": self.source.digest}  # not known then
+            found["data"] = {**data, "digest": self.source.digest}  # unknown in old files
         for key, value in self.identity.items():
             if found.get(key) != value:
                 what = "other data" if key == "data" else f"another {key}"
-                differs = _difference(found.get(key), value)
                 raise TrainingFileError(
-                    f"{self.folder / file} is of a training with {what} ({differs}); choose another output, "
-                    "or delete the folder"
+                    f"{self.folder / file} belongs to a training run with {what} "
+                    f"({_difference(found.get(key), value)}); choose another output or delete the directory"
                 )
 
     def _finish(self) -> dict[str, Any]:
@@ -363,7 +361,7 @@ class _Run:
 
 
 def _difference(there: Any, here: Any) -> str:
-    """The first thing that differs between two values, or two dicts of values."""
+    """Return the first difference between two values or dicts."""
     if not isinstance(there, dict) or not isinstance(here, dict):
         return f"{there!r:.40} there, {here!r:.40} here"
     key = next(key for key, value in here.items() if there.get(key) != value)
@@ -371,19 +369,19 @@ def _difference(there: Any, here: Any) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    """See before a training, which may take days, that its folder can be made and written to."""
+    """Check before training, which may take days, that the output can be written."""
     there = next(one for one in (folder, *folder.parents) if one.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        why = "is not a folder" if not there.is_dir() else "cannot be written to"
-        raise OptionError(f"output must be a folder that can be written to, got {folder}: {there} {why}")
+        why = "is not a directory" if not there.is_dir() else "is not writable"
+        raise OptionError(f"cannot write output to {folder}: {there} {why}")
 
 
 def _order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:
-    """The order of the images in an epoch."""
+    """Return the order of the images in an epoch."""
     return np.random.default_rng([_mixed(seed, "order"), epoch]).permutation(count)
 
 
 def _mixed(seed: int, what: str) -> int:
-    """A seed for one purpose, which tells nothing about those for others."""
+    """Return a seed for one purpose, independent of those for others."""
     digest = hashlib.blake2b(f"beaufort|training|{seed}|{what}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1

@@ -1,6 +1,6 @@
 """Optimizers and learning rates of a recipe.
 
-A rate is a function of the step alone, so that a resumed training needs to remember nothing about it.
+The rate is a function of the step alone, so that resuming needs no state.
 """
 
 from __future__ import annotations
@@ -16,21 +16,18 @@ if TYPE_CHECKING:
     from torch import nn
 
 _RISE = 0.3
+"""Fraction of one cycle in which the rate rises, from the highest rate divided by `_FIRST`."""
 _FIRST = 25
-"""One cycle begins at a 25th of the highest rate."""
 
 
 def make_optimizer(recipe: Recipe, model: nn.Module) -> Any:
-    """The optimizer of a recipe over a network's parameters."""
-    torch = require("torch", "training", what="trainings")
+    """Return the optimizer of a recipe for a network's parameters."""
+    torch = require("torch", "training", what="training runs")
     optim = torch.optim
     given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": recipe.weight_decay}
     parameters = [one for one in model.parameters() if one.requires_grad]
     if not parameters:
-        raise OptionError(
-            f"the network {recipe.architecture!r} must have parameters that require gradients, got none; "
-            "there is nothing to train"
-        )
+        raise OptionError(f"the network {recipe.architecture!r} has no parameters that require gradients")
     fused = all(one.is_cuda for one in parameters)
     if recipe.optimizer == "sgd":
         given |= {"momentum": recipe.momentum, "nesterov": recipe.nesterov}
@@ -42,26 +39,26 @@ def make_optimizer(recipe: Recipe, model: nn.Module) -> Any:
 
 
 def rate_at(recipe: Recipe, step: int, steps: int) -> float:
-    """The learning rate of a step, counted from 0, of so many.
+    """Return the learning rate of a step, counted from 0.
 
     >>> rate_at(Recipe(name="a", architecture="conv1", rate=1.0, schedule="cosine"), 5, 10)
     0.5
     """
-    share = step / max(1, steps)
+    done = step / max(1, steps)
     if recipe.schedule == "cosine":
-        return recipe.lowest_rate + (recipe.rate - recipe.lowest_rate) * _cosine(share)
+        return recipe.lowest_rate + (recipe.rate - recipe.lowest_rate) * _cosine(done)
     if recipe.schedule == "one-cycle":
-        if share < _RISE:
+        if done < _RISE:
             low = recipe.rate / _FIRST
-            return low + (recipe.rate - low) * (1 - _cosine(share / _RISE))
-        return recipe.rate * _cosine((share - _RISE) / (1 - _RISE))
+            return low + (recipe.rate - low) * (1 - _cosine(done / _RISE))
+        return recipe.rate * _cosine((done - _RISE) / (1 - _RISE))
     if recipe.schedule == "steps":
-        return float(recipe.rate * 0.1 ** sum(share >= milestone for milestone in recipe.milestones))
+        return float(recipe.rate * 0.1 ** sum(done >= milestone for milestone in recipe.milestones))
     return recipe.rate
 
 
 def set_rate(optimizer: Any, rate: float) -> None:
-    """Give all parameters this learning rate; one that lies on a GPU is overwritten there."""
+    """Set the learning rate of all parameters; a rate on the GPU is overwritten there."""
     for group in optimizer.param_groups:
         if hasattr(group["lr"], "fill_"):
             group["lr"].fill_(rate)
@@ -69,5 +66,5 @@ def set_rate(optimizer: Any, rate: float) -> None:
             group["lr"] = rate
 
 
-def _cosine(share: float) -> float:
-    return 0.5 * (1 + math.cos(math.pi * share))
+def _cosine(done: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * done))

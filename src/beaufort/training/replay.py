@@ -1,7 +1,7 @@
-"""A training step that is recorded once on a GPU and replayed, as a CUDA graph.
+"""Recording a training step as a CUDA graph and replaying it.
 
-A small network keeps a GPU waiting: the processor needs longer to name the hundreds of operations of a step
-than the GPU to do them. A recorded step is named in one go.
+For small networks, launching the hundreds of operations of a step takes longer than running them. A recorded
+step is launched at once.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     from beaufort.training._watch import HostDraws, StepWatch
 
 _BEFORE = 3
-"""Steps made one by one first: libraries choose their algorithms, and the optimizer makes its buffers."""
+"""Normal steps first, in which libraries choose algorithms and the optimizer creates its buffers."""
 
 Step = Callable[["Tensor", "Tensor"], "Tensor"]
-"""Images and labels to a loss; it changes weights on the way. All batches must have one shape."""
+"""Maps images and labels to a loss and updates the weights. All batches must have the same shape."""
 
 
 class ReplayedStep:
-    """A step that does the same as the one given, faster from the fourth call on.
+    """A step that is replayed from a recording from the fourth call on.
 
-    Random numbers come from torch's own generator of the device, as seeded before the call. What the
-    processor does in a step would be frozen into the recording: numbers that it draws, counts or copies to
-    the device, and what it decides. So the last step before the recording and the recorded one are watched.
-    If they do not ask the same of the device, or draw on the processor, or if the step looks at values on
-    the way, the step is made one by one, with a warning. What changes more rarely than that must be told by
-    `forget`.
+    Random numbers come from torch's generator of the device, as seeded before the call. Everything that the
+    CPU does in a step is frozen into the recording: random numbers, counters, copies to the device and
+    decisions. So the last normal step and the recorded one are compared. If their operations differ, if they
+    draw random numbers on the CPU or read values from the device, steps are not replayed, with a warning.
+    Call `forget` after rarer changes.
     """
 
     def __init__(self, step: Step) -> None:
-        self.torch = require("torch", "training", what="trainings")
+        self.torch = require("torch", "training", what="training runs")
         self.step = step
         self.made = 0
         self.graph: Any = None
@@ -44,25 +43,25 @@ class ReplayedStep:
         self._before: StepWatch | None = None
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch; overwritten by the next call."""
+        """Return the loss of a batch; it is overwritten by the next call."""
         if self.graph is None and self.possible and self.made >= _BEFORE:
             self._record(images, labels)
         if self.graph is None:
             self.made += 1
-            return self._beside(images, labels)
+            return self._on_side_stream(images, labels)
         self.images.copy_(images)
         self.labels.copy_(labels)
         self.graph.replay()
         return self.loss
 
     def forget(self) -> None:
-        """Record anew, after another step that is made as usual: what a step does may have changed."""
+        """Record again, after another normal step."""
         if self.possible:
             self.graph = None
             self.made = min(self.made, _BEFORE - 1)
 
-    def _beside(self, images: Tensor, labels: Tensor) -> Tensor:
-        """One step on a stream of its own, as recording wants it of the steps before."""
+    def _on_side_stream(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Make a step on a separate stream, as recording requires of previous steps."""
         cuda = self.torch.cuda
         here, side = cuda.current_stream(images.device), cuda.Stream(images.device)
         side.wait_stream(here)
@@ -72,7 +71,7 @@ class ReplayedStep:
         return loss
 
     def _watched(self, images: Tensor, labels: Tensor) -> Tensor:
-        """One step as usual, its operations written down to compare the recorded one with."""
+        """Make a step and record its operations for comparison."""
         from beaufort.training._watch import StepWatch
 
         with StepWatch(images.device) as self._before:
@@ -89,24 +88,24 @@ class ReplayedStep:
         try:
             with cuda.device(images.device), cuda.graph(graph), StepWatch(images.device) as watch:
                 self.loss = self.step(self.images, self.labels)
-            told = _frozen(self._before, watch, drawn)
+            reason = _frozen(self._before, watch, drawn)
         except RuntimeError as error:
-            told = str(error).splitlines()[0]
-        if not told:
+            reason = str(error).splitlines()[0]
+        if not reason:
             self.graph = graph
             return
         self.possible = False
-        drawn.restore()  # the step is made as if it had never been tried
-        warnings.warn(f"the step cannot be recorded, so it is made one by one ({told:.200})", stacklevel=3)
+        drawn.restore()  # as if recording had not been tried
+        warnings.warn(f"training steps are not replayed: {reason:.200}", stacklevel=3)
 
 
 def _frozen(before: StepWatch | None, watch: StepWatch, drawn: HostDraws) -> str:
-    """What of a recorded step would be the same in every replay though it is not; empty if nothing."""
+    """Return why replaying a recorded step would be wrong; empty if it is not."""
     from beaufort.training._watch import HostDraws
 
     assert before is not None
     if HostDraws(watch.device) != drawn:
-        return "it draws random numbers on the processor, which a replay would repeat"
+        return "they draw random numbers on the CPU, which a replay would repeat"
     if operation := before.difference(watch):
-        return f"it does not do the same in every step, first in {operation}"
+        return f"they do not do the same in every step, first in {operation}"
     return ""

@@ -1,8 +1,7 @@
-"""Trained models as files: a folder with weights and facts, found by name and evaluated at once."""
+"""Trained models: directories with weights and facts, found by name."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.files import read_json
 from beaufort._core.optional import require
 from beaufort._core.registry import unknown_message
 from beaufort.models.network import Network
@@ -17,46 +17,39 @@ from beaufort.models.options import PreprocessingOptions
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
 from beaufort.training.checkpoint import TrainingFileError, read_weights
-from beaufort.training.recipe import REQUIRED, Recipe, no_start
+from beaufort.training.recipe import Recipe
 
 FACTS, WEIGHTS, STATE, NETWORK = "training.json", "model.safetensors", "state.safetensors", "model.onnx"
-"""The facts, the weights, what an unfinished training needs to go on, and the ONNX file if there is one."""
+"""Files of a training run: facts, weights, checkpoint of an unfinished run, ONNX file."""
 
 
 def trained_folder() -> Path:
-    """Where trained models are kept by name: `BEAUFORT_TRAINED`, or the folder `trained` here."""
+    """Return the directory of trained models: `BEAUFORT_TRAINED`, or `trained` in the working directory."""
     return Path(os.environ.get("BEAUFORT_TRAINED", "trained"))
 
 
 def find_trained(name: str) -> Path:
-    """The folder of a trained model: a path, or a name in `trained_folder()`, with or without `trained:`."""
+    """Return the directory of a trained model, by path or name, with or without `trained:`."""
     name = name.removeprefix("trained:")
     for folder in (Path(name), trained_folder() / name):
         if (folder / FACTS).is_file():
             return folder
         if (folder / STATE).is_file():
             raise UnknownNameError(
-                f"{name!r} is not a trained model yet: {folder} has a training that is not finished, and the "
-                "command that began it goes on with it"
+                f"the training run in {folder} is not finished; repeat the command that started it to resume"
             )
-    if name == REQUIRED:
-        raise no_start()
     there = sorted(path.parent.name for path in trained_folder().glob(f"*/{FACTS}"))
     if not there:
         raise UnknownNameError(
-            f"{name!r} is not a trained model: no folder with {FACTS}, and {trained_folder()} has none; "
-            "`beaufort train` makes one"
+            f"trained model not found: {name!r} (none in {trained_folder()}); `beaufort train` creates one"
         )
     raise UnknownNameError(unknown_message("trained model", name, there))
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """What is known about a trained model."""
+    """Return the facts about a trained model."""
     path = folder / FACTS
-    try:
-        facts = json.loads(path.read_bytes())
-    except (OSError, RecursionError, ValueError) as error:
-        raise TrainingFileError(f"{path} cannot be read as JSON ({error})") from None
+    facts: dict[str, Any] = read_json(path, TrainingFileError)
     good = (
         isinstance(facts, dict)
         and "seed" in facts
@@ -66,20 +59,17 @@ def read_facts(folder: Path) -> dict[str, Any]:
         and [*map(type, facts["shape"])] == [int] * 3
     )
     if not good:
-        raise TrainingFileError(
-            f"{path} was not written by a training run: it must have recipe, seed, classes and shape"
-        )
-    found: dict[str, Any] = facts
-    return found
+        raise TrainingFileError(f"{path} must contain recipe, seed, classes and shape of a training run")
+    return facts
 
 
 def load_trained(folder: Path | str, *, arch: str | None = None) -> tuple[Any, dict[str, Any]]:
-    """The torch module of a trained model, for evaluation, and its facts.
+    """Return the torch module of a trained model, in evaluation mode, and its facts.
 
     Args:
-        folder: the folder, or a name in the folder of trained models.
-        arch: `python:package.module:factory` of a network that is not Beaufort's own. What the folder says is
-            not followed, because a file could run any program so; it has to be the same.
+        folder: directory or name of the model.
+        arch: `python:package.module:factory`, if the network is not one of Beaufort's. It must be passed by
+            the caller, because a file must not decide which code runs.
     """
     from beaufort.training.architectures import build
 
@@ -89,8 +79,8 @@ def load_trained(folder: Path | str, *, arch: str | None = None) -> tuple[Any, d
     recipe = Recipe.from_dict(facts["recipe"])
     if (recipe.architecture.startswith("python:") or arch is not None) and arch != recipe.architecture:
         raise OptionError(
-            f"arch must name the architecture of {place}, {recipe.architecture!r:.80}, got {arch!r:.80}: "
-            "code is run only if you name it yourself"
+            f"arch must be {recipe.architecture!r:.80} for {place}, got {arch!r:.80}; Python code runs only "
+            "if you name it"
         )
     module = build(recipe.architecture, recipe.architecture_options, classes=len(facts["classes"]))
     read_weights(place / WEIGHTS, module)
@@ -107,16 +97,16 @@ def load(
     max_batch: int | None = None,
     **changes: Unpack[PreprocessingOptions],
 ) -> Network:
-    """A trained model, ready for evaluation.
+    """Return a trained model, ready for evaluation.
 
     Args:
-        text: its folder, or its name in the folder of trained models.
-        arch: `python:package.module:factory`, if the network is one of your own.
-        name: what tables call it; the folder's name if not given.
+        text: directory or name of the model.
+        arch: `python:package.module:factory`, if the network is your own.
+        name: name in tables; that of the directory by default.
         device: `cpu`, `cuda`, `cuda:1`, or `auto`.
-        threads: of torch, in the whole process; left alone if not given.
-        max_batch: the most images to run at once.
-        **changes: what is to be different about the preprocessing.
+        threads: threads of torch in the whole process; unchanged by default.
+        max_batch: maximum number of images per batch.
+        **changes: changes of the preprocessing.
     """
     module, facts = load_trained(text, arch=arch)
     folder = find_trained(text)

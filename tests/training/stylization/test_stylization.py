@@ -21,7 +21,7 @@ from beaufort.results import evaluate  # noqa: E402
 from beaufort.suites.conditions import Condition  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
 from beaufort.training import Recipe, TrainingTensors, train  # noqa: E402
-from beaufort.training.stylization import STYLES, Stylize, StylizerError, style_picture  # noqa: E402
+from beaufort.training.stylization import STYLES, Stylize, StylizerError, style_image  # noqa: E402
 from beaufort.training.stylization.adain import decoder, encoder, moments, open_adain  # noqa: E402
 from beaufort.training.stylization.network import _squeezenet_features, make, open_stylizer  # noqa: E402
 
@@ -54,13 +54,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.folder
 
 
-def test_style_pictures_are_drawn_and_differ() -> None:
-    drawn = [style_picture(number, 48) for number in range(STYLES)]
+def test_style_images_are_drawn_and_differ() -> None:
+    drawn = [style_image(number, 48) for number in range(STYLES)]
     assert len({one.tobytes() for one in drawn}) == STYLES
-    np.testing.assert_array_equal(drawn[5], style_picture(5, 48))
+    np.testing.assert_array_equal(drawn[5], style_image(5, 48))
     assert all(one.std() > 10 for one in drawn)
-    with pytest.raises(OptionError, match="the number of a style must be an integer from 0 to 15, got 16"):
-        style_picture(16)
+    with pytest.raises(OptionError, match="0 to 15, got 16"):
+        style_image(16)
 
 
 def test_a_trained_network_paints(trained: Path) -> None:
@@ -105,10 +105,10 @@ def test_the_loss_does_not_depend_on_the_size_of_features(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 3), (3, 16, 64), (3, 30, 32), (1, 32, 32)])
-def test_images_that_no_stylizer_learns_from_are_refused(shape: tuple[int, int, int], tmp_path: Path) -> None:
+def test_training_images_of_a_wrong_shape_are_rejected(shape: tuple[int, int, int], tmp_path: Path) -> None:
     torch.save(_squeezenet_features().state_dict(), tmp_path / "squeezenet.pth")
     network = make(**SMALL, features=str(tmp_path / "squeezenet.pth"))
-    told = "sides are multiples of 4 and at least 20 pixels, got " + " × ".join(map(str, shape))
+    told = "at least 20 pixels.* multiples of 4, got " + " × ".join(map(str, shape))
     with pytest.raises(ImageValueError, match=told):
         network.loss(torch.rand(2, *shape), torch.zeros(2))
     assert network.loss(torch.rand(2, 3, 20, 24), torch.zeros(2)).isfinite()
@@ -169,7 +169,7 @@ def adain(tmp_path_factory: pytest.TempPathFactory) -> Path:
         torch.save(net.state_dict(), folder / name)
     (folder / "styles").mkdir()
     for number in range(2):
-        Image.fromarray(style_picture(number, 64)).save(folder / "styles" / f"{number}.png")
+        Image.fromarray(style_image(number, 64)).save(folder / "styles" / f"{number}.png")
     return folder
 
 
@@ -196,7 +196,7 @@ def test_adain_takes_the_pictures_that_folders_of_images_may_have(adain: Path, t
     shutil.copytree(adain, tmp_path / "adain")
     styles = tmp_path / "adain" / "styles"
     for name in ("a.tif", "b.GIF"):
-        Image.fromarray(style_picture(2, 64)).save(styles / name)
+        Image.fromarray(style_image(2, 64)).save(styles / name)
     (styles / "notes.txt").write_text("by me")
     (styles / "._0.png").write_bytes(b"what some systems leave beside a file")
     assert open_adain(tmp_path / "adain", "cpu").styles == 4
@@ -208,28 +208,28 @@ def test_adain_paints_small_pictures(adain: Path, shape: tuple[int, int]) -> Non
     assert open_adain(adain, "cpu").paint(images, [0, 1], 0.5).shape == images.shape
 
 
-def test_what_is_missing_or_wrong_is_told(
+def test_missing_and_wrong_files_are_reported(
     adain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BEAUFORT_STYLIZER", str(tmp_path))
-    with pytest.raises(StylizerError, match=r"BEAUFORT_STYLIZER must name a folder with training\.json, as"):
+    with pytest.raises(StylizerError, match="BEAUFORT_STYLIZER"):
         Stylize("1").facts(seed=0)
     with pytest.raises(OptionError, match="severity of stylize must be an integer from 0 to 5, got '6'"):
         Stylize("6")
     (tmp_path / "styles").mkdir()
     for name in ("decoder.pth", "vgg_normalised.pth"):
         (tmp_path / name).write_bytes((adain / name).read_bytes())
-    with pytest.raises(StylizerError, match="needs pictures"):
+    with pytest.raises(StylizerError, match="no style images"):
         open_adain(tmp_path, "cpu")
     (tmp_path / "styles" / "a.png").write_bytes(b"no picture")
-    with pytest.raises(StylizerError, match=r"a\.png must be a picture to be a style"):
+    with pytest.raises(StylizerError, match=r"style image .*a\.png"):
         open_adain(tmp_path, "cpu")
     torch.save(decoder().state_dict(), tmp_path / "vgg_normalised.pth")
-    with pytest.raises(StylizerError, match=r"vgg_normalised\.pth must have 0\.weight"):
+    with pytest.raises(StylizerError, match=r"vgg_normalised\.pth.* 0\.weight"):
         open_adain(tmp_path, "cpu")
-    with pytest.raises(StylizerError, match="must name the state dict of a SqueezeNet"):
+    with pytest.raises(StylizerError, match="SqueezeNet"):
         make(features=str(tmp_path / "none.pth"))
-    with pytest.raises(StylizerError, match="needs features to learn from"):
+    with pytest.raises(StylizerError, match="features"):
         make(**SMALL).loss(torch.zeros(1, 3, 32, 32), torch.zeros(1))
 
 
@@ -245,7 +245,7 @@ def test_what_is_missing_or_wrong_is_told(
         ({"style_weight": -1}, r"style_weight must be a number from 0 to 1e\+06, got -1"),
     ],
 )
-def test_options_that_a_stylizer_cannot_have_are_refused(options: dict[str, Any], told: str) -> None:
+def test_invalid_options_of_a_stylizer_are_rejected(options: dict[str, Any], told: str) -> None:
     with pytest.raises(OptionError, match=told):
         make(**options)
 
@@ -254,9 +254,9 @@ def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Pat
     facts = json.loads((trained / "training.json").read_bytes())
     (tmp_path / "model.safetensors").write_bytes((trained / "model.safetensors").read_bytes())
     for change, told in (
-        ({"architecture": "resnet"}, "must have a network that paints, as `beaufort train stylizer` makes"),
-        ({"architecture_options": {"depth": 20}}, r"cannot be read as a trained stylizer \(make\(\) got an"),
-        ({"architecture_options": {"styles": "x"}}, r"cannot be read as a trained stylizer \(styles must be"),
+        ({"architecture": "resnet"}, "got 'resnet'"),
+        ({"architecture_options": {"depth": 20}}, r"make\(\) got an"),
+        ({"architecture_options": {"styles": "x"}}, "styles must be"),
     ):
         changed = {**facts, "recipe": {**facts["recipe"], **change}}
         (tmp_path / "training.json").write_text(json.dumps(changed), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Networks that recipes name, one file each. They take values in 0..1 and normalize them themselves."""
+"""Architectures of recipes. They take values in 0..1 and normalize them themselves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from beaufort.models.python import find_object
 from beaufort.training.architectures import (
     capsule,
     condensenet,
-    conv1,
-    conv2,
-    conv3,
     densenet,
     digits,
     msdnet,
@@ -34,38 +31,38 @@ from beaufort.training.stylization import network as stylizer
 __all__ = ["BatchNorm", "NetworkSize", "Normalize", "architectures", "build", "network_size"]
 
 architectures: Registry[Callable[..., nn.Module]] = Registry("architecture")
-"""What makes each network, by its name."""
+"""Functions that return each network, by name."""
 
-for _name, _module in {
-    "abs": synthesis,
-    "capsule": capsule,
-    "condensenet": condensenet,
-    "conv1": conv1,
-    "conv2": conv2,
-    "conv3": conv3,
-    "densenet": densenet,
-    "digits": digits,
-    "msdnet": msdnet,
-    "multigrid-resnet": multigrid,
-    "resnet": resnet,
-    "resnext": resnext,
-    "shake-shake": shake_shake,
-    "stylizer": stylizer,
-    "wide-resnet": wide_resnet,
+for _name, _make in {
+    "abs": synthesis.make,
+    "capsule": capsule.make,
+    "condensenet": condensenet.make,
+    "conv1": digits.conv1,
+    "conv2": digits.conv2,
+    "conv3": digits.conv3,
+    "densenet": densenet.make,
+    "digits": digits.digits,
+    "msdnet": msdnet.make,
+    "multigrid-resnet": multigrid.make,
+    "resnet": resnet.make,
+    "resnext": resnext.make,
+    "shake-shake": shake_shake.make,
+    "stylizer": stylizer.make,
+    "wide-resnet": wide_resnet.make,
 }.items():
-    architectures.register(_name, _module.make)
+    architectures.register(_name, _make)
 
 
 def build(name: str, options: Mapping[str, Any], *, classes: int | None = None) -> nn.Module:
-    """A network with random weights, by its name or as `python:package.module:factory`.
+    """Return a network with random weights.
 
     Args:
-        name: of the architecture.
-        options: for whatever makes it.
-        classes: of the data; given to a network that has a parameter `classes`, unless the options name it.
+        name: name of the architecture, or `python:package.module:factory`.
+        options: arguments of the function that returns the network.
+        classes: number of classes, used if the function has such a parameter and `options` do not set it.
     """
-    of_the_house = not name.startswith("python:")
-    make: Any = architectures[name] if of_the_house else find_object(name.removeprefix("python:"))
+    own_code = name.startswith("python:")
+    make: Any = find_object(name.removeprefix("python:")) if own_code else architectures[name]
     given = dict(options)
     if classes is not None and "classes" in _parameters(make):
         given.setdefault("classes", classes)
@@ -74,16 +71,16 @@ def build(name: str, options: Mapping[str, Any], *, classes: int | None = None) 
     except BeaufortError:
         raise
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        if not of_the_house and not isinstance(error, TypeError):
-            raise  # a fault in code of somebody's own is found where it is
-        raise OptionError(f"the options of the architecture {name!r} do not fit: {error}") from None
+        if own_code and not isinstance(error, TypeError):
+            raise  # an error in the user's code
+        raise OptionError(f"invalid options of the architecture {name!r}: {error}") from None
     if not isinstance(made, nn.Module):
-        raise OptionError(f"{name} must make a torch module, got an object of type {type(made).__name__}")
+        raise OptionError(f"{name} must return a torch module, got {type(made).__name__}")
     return made
 
 
 def _parameters(make: Any) -> tuple[str, ...]:
-    """The names that can be given; none where Python cannot tell."""
+    """Return the names of the parameters; empty if unknown."""
     try:
         return tuple(inspect.signature(make).parameters)
     except (TypeError, ValueError):

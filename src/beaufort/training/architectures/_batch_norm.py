@@ -1,4 +1,4 @@
-"""Batch normalization together with what follows it in a network."""
+"""Batch normalization fused with the addition and ReLU that follow it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from beaufort._core.device import use_kernels
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch normalization, then the sum with other features if any are given, then ReLU if wanted.
+    """Batch normalization, then an optional addition of other features, then an optional ReLU.
 
-    On a GPU, with channels last in memory, all of it is done by kernels of our own: a network of small images
-    spends a third to a half of its training in just these steps. Elsewhere they are torch's own.
+    On a GPU with channels-last memory, own kernels do all of it: networks for small images spend a third to a
+    half of their training time in these steps. Otherwise torch does.
     """
 
     def __init__(self, features: int, *, relu: bool = False) -> None:
@@ -24,7 +24,7 @@ class BatchNorm(nn.BatchNorm2d):
         self.relu = relu
 
     def forward(self, x: Tensor, beside: Tensor | None = None) -> Tensor:
-        """Features of the same shape."""
+        """Return features of the same shape."""
         if _fits(x, beside) and self._is_usual():
             if self.training:
                 found: Tensor = _Learning.apply(x, self.weight, self.bias, beside, self)
@@ -36,22 +36,22 @@ class BatchNorm(nn.BatchNorm2d):
         return functional.relu(y) if self.relu else y
 
     def _is_usual(self) -> bool:
-        """Whether it has all that it is made with; torch can do without some of it."""
+        """Return whether no tensor of the layer was removed, which torch supports and the kernels do not."""
         statistics = (self.running_mean, self.running_var, self.num_batches_tracked)
         needed = (self.momentum, self.weight, self.bias, *(statistics if self.track_running_stats else ()))
         return all(one is not None for one in needed)
 
     def extra_repr(self) -> str:
-        """As torch tells it, and whether ReLU follows."""
+        """Return the description of torch, and whether ReLU follows."""
         return f"{super().extra_repr()}, relu={self.relu}"
 
 
 _DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32})
-"""What float32, in which the kernels count, is exact enough for."""
+"""Types for which the kernels' float32 arithmetic is exact enough."""
 
 
 def _fits(x: Tensor, beside: Tensor | None) -> bool:
-    """Whether the kernels can do it; what follows torch's operations, as a compiler does, is given them."""
+    """Return whether the kernels can be used; compilers and tracers need torch's operations."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined]
         return False
     alike = beside is None or (beside.dtype == x.dtype and beside.shape == x.shape and _channels_last(beside))
@@ -80,7 +80,7 @@ def _evaluated(norm: BatchNorm, x: Tensor, beside: Tensor | None) -> Tensor:
 
 
 class _Learning(torch.autograd.Function):
-    """Normalization by the batch's own mean and variance."""
+    """Normalization with the mean and variance of the batch."""
 
     @staticmethod
     def forward(
@@ -110,5 +110,5 @@ class _Learning(torch.autograd.Function):
 
 
 def _device_of(x: Tensor) -> Any:
-    """Kernels are started on the device of the features, which need not be the current one."""
+    """Make the device of the features the current one, for kernels."""
     return torch.cuda.device(x.device if x.is_cuda else -1)

@@ -1,9 +1,9 @@
-"""Batch normalization with what follows it, in few passes over the memory of a GPU.
+"""Triton kernels of batch normalization fused with addition and ReLU, in few passes over GPU memory.
 
-Features are matrices of places × channels here, as they lie in memory if channels come last. Torch passes
-over them once for each of normalization, sum and ReLU, forward and backward; here the sum and ReLU are part
-of the normalization's own passes. Sums over places are made in parts, and the parts added up in a fixed
-order, so that every run gives the same bits.
+Features are matrices of positions × channels, as they are stored in channels-last memory. Torch makes one
+pass for each of normalization, addition and ReLU, forward and backward; here addition and ReLU are part of
+the passes of normalization. Sums over positions are computed in parts, and the parts added in a fixed order,
+so that every run gives the same bits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import triton
 import triton.language as tl
 
 _TILE = 4096
-"""Values that a program reads at once."""
+"""Values that a program instance reads at once."""
 _PARTS = 512
-"""Programs that share the sums over places."""
+"""Program instances that share the sums over positions."""
 _WARPS = 8
 
 
 @triton.jit
 def _tile(first, rows, channels, BR: tl.constexpr, BC: tl.constexpr):
-    """Offsets of a tile of places × channels from its first place, its channels, and what of it exists."""
+    """Return the offsets of a tile of positions × channels, its channels, and masks of valid ones."""
     row = tl.arange(0, BR)
     column = tl.program_id(1) * BC + tl.arange(0, BC)
     inside = column < channels
@@ -42,7 +42,7 @@ def _deviation(variance, epsilon):
 
 @triton.jit
 def _channel(mean, variance, weight, bias, column, inside, epsilon):
-    """The mean of each channel, one over its deviation, this times its weight, and its bias."""
+    """Return mean, 1 / deviation, weight / deviation and bias of each channel."""
     center = tl.load(mean + column, mask=inside, other=0.0)
     deviation = _deviation(tl.load(variance + column, mask=inside, other=1.0), epsilon)
     scale = deviation * tl.load(weight + column, mask=inside, other=0.0)
@@ -51,7 +51,7 @@ def _channel(mean, variance, weight, bias, column, inside, epsilon):
 
 @triton.jit
 def _relu(value):
-    """As torch has it: what is not a number stays so, where a maximum would make it 0."""
+    """Return the ReLU; NaN stays NaN as in torch, where a maximum would return 0."""
     return tl.where(value <= 0, 0.0, value)
 
 
@@ -59,7 +59,7 @@ def _relu(value):
 def _sum_moments(
     x, parts, rows, chunk, units, UNIT: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr
 ):
-    """Sums of values and of their squares, counted from the first place's, which keeps differences exact."""
+    """Sum values and squares relative to the first position, which avoids cancellation."""
     channels = units * UNIT
     first = tl.program_id(0) * chunk
     offset, column, inside, _ = _tile(first, rows, channels, BR, BC)
@@ -105,7 +105,7 @@ def _finish_moments(
     BP: tl.constexpr,
     BC: tl.constexpr,
 ):
-    """Mean and variance of each channel, which the running ones move towards."""
+    """Compute mean and variance of each channel, and update the running ones."""
     column = tl.program_id(0) * BC + tl.arange(0, BC)
     inside = column < channels
     total = _add_up(parts, channels, column, inside, PARTS, BP, BC)
@@ -178,7 +178,7 @@ def _sum_slopes(
     BC: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """Sums over places of the slopes behind ReLU, and of these times the centered values."""
+    """Sum over positions the gradients before ReLU, and their products with the centered values."""
     channels = units * UNIT
     first = tl.program_id(0) * chunk
     offset, column, inside, _ = _tile(first, rows, channels, BR, BC)
@@ -237,7 +237,7 @@ def _apply_back(
     BR: tl.constexpr,
     BC: tl.constexpr,
 ):
-    """The slope of the input; `RELU` if the given one is not behind it yet."""
+    """Compute the gradient of the input; with `RELU`, the given gradient is that after the ReLU."""
     channels = units * UNIT
     first = tl.program_id(0) * BR
     offset, column, inside, there = _tile(first, rows, channels, BR, BC)
@@ -257,7 +257,7 @@ def _apply_back(
 def normalize(
     x: Any, mean: Any, variance: Any, weight: Any, bias: Any, beside: Any, *, epsilon: float, relu: bool
 ) -> Any:
-    """Normalized features, plus those beside them if any are, after ReLU if wanted."""
+    """Return normalized features, plus `beside` if given, after ReLU if wanted."""
     out = torch.empty_like(x)
     shape = _Shape(x)
     _apply[shape.tiles](
@@ -279,7 +279,7 @@ def normalize(
 
 
 def normalize_learning(x: Any, norm: Any, beside: Any, *, relu: bool) -> tuple[Any, Any]:
-    """The same with the features' own mean and variance, which the layer remembers; and these two."""
+    """Normalize with the mean and variance of the batch, update the running ones, and return both."""
     shape = _Shape(x)
     parts = x.new_empty((2, shape.parts, shape.channels), dtype=torch.float32)
     moments = x.new_empty((2, shape.channels), dtype=torch.float32)
@@ -307,9 +307,9 @@ def normalize_learning(x: Any, norm: Any, beside: Any, *, relu: bool) -> tuple[A
 def normalize_back(
     x: Any, moments: Any, weight: Any, bias: Any, slope: Any, out: Any, *, epsilon: float, relu: bool
 ) -> tuple[Any, Any, Any]:
-    """Slopes of the input, of weight and bias (a row each), and of the features beside them.
+    """Return the gradients of the input, of weight and bias (one row each), and of `beside`.
 
-    `out` is what `normalize_learning` gave if there were features beside the input, else None.
+    `out` is the result of `normalize_learning` if it had `beside`, else None.
     """
     shape = _Shape(x)
     parts = x.new_empty((2, shape.parts, shape.channels), dtype=torch.float32)
@@ -353,7 +353,7 @@ def normalize_back(
 
 
 class _Shape:
-    """How the work on features `(n, channels, height, width)` is shared."""
+    """How features `(n, channels, height, width)` are split among program instances."""
 
     def __init__(self, x: Any) -> None:
         self.channels = x.shape[1]

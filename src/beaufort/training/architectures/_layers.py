@@ -1,4 +1,4 @@
-"""What networks share: normalization, residual stages, weights to start from, and how large they are."""
+"""Shared parts of networks: normalization, residual stages, initial weights, and network size."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from beaufort.training.architectures._batch_norm import BatchNorm
 
 Network = TypeVar("Network", bound=nn.Module)
 Block = Callable[[int, int, int], nn.Module]
-"""Makes a block from the features that come in, its filters and its stride."""
+"""Makes a block from the number of input features, filters and the stride."""
 
 
 class Normalize(nn.Module):
-    """Subtract a mean and divide by a standard deviation, of all channels or of each; in units of 0..1."""
+    """Subtract the mean and divide by the standard deviation, of all channels or of each."""
 
     mean: Tensor
     std: Tensor
@@ -28,12 +28,12 @@ class Normalize(nn.Module):
         self.register_buffer("std", tensor(std).view(-1, 1, 1), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Centered images."""
+        """Return normalized images."""
         return (images - self.mean) / self.std
 
 
 class Convolutions(nn.Module):
-    """Two convolutions of 3×3 with batch normalization; ReLU between them and, if wanted, at the end."""
+    """Two 3×3 convolutions with batch normalization; ReLU between them and optionally at the end."""
 
     def __init__(self, inside: int, outside: int, stride: int, *, relu: bool = False) -> None:
         super().__init__()
@@ -43,16 +43,16 @@ class Convolutions(nn.Module):
         self.second_norm = BatchNorm(outside, relu=relu)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features of the same size, or of half the size if the stride is 2."""
+        """Return features of the same size, or of half the size if the stride is 2."""
         return self.added_to(None, x)
 
     def added_to(self, beside: Tensor | None, x: Tensor) -> Tensor:
-        """The same, added to other features if any are given, before the last ReLU if there is one."""
+        """Return the features added to `beside` before the last ReLU."""
         return self.second_norm(self.second(self.first_norm(self.first(x))), beside)
 
 
 class StagedNetwork(nn.Module):
-    """A convolution, three stages of blocks, the mean over all places, a linear layer."""
+    """A convolution, three stages of blocks, global average pooling, a linear layer."""
 
     def __init__(
         self, stem: int, filters: int, blocks: int, block: Block, classes: int, *, expansion: int = 1
@@ -63,28 +63,27 @@ class StagedNetwork(nn.Module):
         self.classify = nn.Linear(4 * filters * expansion, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
+        """Return logits, `(n, classes)`."""
         features = self.stages(self.stem(images))
         return self.classify(features.mean((2, 3)))
 
 
-def blocks_of(depth: int, network: str, *, layers: int, others: int, such_as: str) -> int:
-    """How many blocks a stage has, by the depth of the network: so many layers a block, and others.
+def blocks_of(depth: int, network: str, *, layers: int, others: int) -> int:
+    """Return the number of blocks per stage of a network with `layers` per block and `others` outside.
 
-    >>> blocks_of(20, "ResNet", layers=2, others=2, such_as="20 or 56")
+    >>> blocks_of(20, "ResNet", layers=2, others=2)
     3
     """
     blocks, rest = divmod(depth - others, 3 * layers)
     if blocks < 1 or rest:
-        wanted = f"{3 * layers}n + {others}, as {such_as}"
-        raise OptionError(f"depth of a {network} must be {wanted}, got {depth}")
+        raise OptionError(f"depth of a {network} must be {3 * layers}n + {others}, got {depth}")
     return blocks
 
 
 def three_stages(
     inside: int, filters: int, blocks: int, block: Block, *, expansion: int = 1
 ) -> nn.Sequential:
-    """Blocks with `filters`, then twice and four times as many; each gives `expansion` times its filters."""
+    """Return blocks with `filters`, then 2 and 4 times as many; each has `expansion` × filters outputs."""
     stages = []
     for number, width in enumerate((filters, 2 * filters, 4 * filters)):
         for place in range(blocks):
@@ -94,7 +93,7 @@ def three_stages(
 
 
 def projection(inside: int, outside: int, stride: int) -> nn.Sequential:
-    """A shortcut: a 1×1 convolution with batch normalization where the width changes, else nothing."""
+    """Return a shortcut: a 1×1 convolution with batch normalization if the width changes."""
     if inside == outside:
         return nn.Sequential()
     return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), BatchNorm(outside))
@@ -103,8 +102,7 @@ def projection(inside: int, outside: int, stride: int) -> nn.Sequential:
 def kaiming_fan_out(network: Network) -> Network:
     """Draw convolutions from a normal distribution with variance 2 / fan-out (He et al. 2015).
 
-    So does the program of Icons-50. Biases of linear layers are zero; batch normalization starts as the
-    identity, which is torch's default.
+    As in the program of Icons-50, biases of linear layers are zero.
     """
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d):
@@ -115,22 +113,22 @@ def kaiming_fan_out(network: Network) -> Network:
 
 
 def ten_classes(network: str, classes: int) -> None:
-    """Refuse data with another number of classes, before a training that nothing could evaluate."""
+    """Reject data with another number of classes."""
     if classes != 10:
-        raise OptionError(f"data for the network {network!r} must have 10 classes, got {classes}")
+        raise OptionError(f"the network {network!r} requires data with 10 classes, got {classes}")
 
 
 class NetworkSize(NamedTuple):
-    """Counts as papers give them."""
+    """Size of a network as reported in papers."""
 
     parameters: int
-    """Without those that were pruned."""
+    """Without pruned ones."""
     multiply_adds: int
     """Of convolutions and linear layers, for one image."""
 
 
 def network_size(network: nn.Module, shape: tuple[int, int, int] = (3, 32, 32)) -> NetworkSize:
-    """Count a network's parameters, and its multiply-adds on an image of a shape.
+    """Count the parameters of a network and its multiply-adds for an image.
 
     >>> layers = nn.Conv2d(3, 8, 3, padding=1), nn.Flatten(), nn.Linear(8 * 64, 10)
     >>> network_size(nn.Sequential(*layers), (3, 8, 8))
@@ -161,6 +159,6 @@ def network_size(network: nn.Module, shape: tuple[int, int, int] = (3, 32, 32)) 
 
 
 def _pruned(layer: nn.Module) -> int:
-    """Weights that a mask switches off."""
+    """Return the number of masked weights."""
     mask = getattr(layer, "mask", None)
     return int((mask == 0).sum()) if isinstance(mask, Tensor) else 0

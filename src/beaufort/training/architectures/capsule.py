@@ -1,6 +1,6 @@
 """A capsule network with dynamic routing: Sabour, Frosst & Hinton (2017), arXiv:1710.09829.
 
-The paper of MNIST-C takes the network of Frosst, Sabour & Hinton (2018), arXiv:1811.06969, which is this one.
+The paper of MNIST-C uses the network of Frosst, Sabour & Hinton (2018), arXiv:1811.06969, which is this one.
 Figure 1 and section 4: 256 filters of 9×9; 32 channels of primary capsules of 8 numbers, 9×9 with stride 2;
 ten capsules of 16 numbers; three rounds of routing. The length of a capsule is the score of its class. Margin
 loss with m⁺ = 0.9, m⁻ = 0.1, λ = 0.5, and 0.0005 × the squared error of a reconstruction from the capsule of
@@ -23,7 +23,7 @@ _ROUNDS = 3
 
 
 class Capsule(nn.Module):
-    """Primary capsules, routed to one capsule a class."""
+    """Primary capsules, routed to one capsule per class."""
 
     def __init__(self, filters: int = 256, channels: int = 32, hidden: int = 512) -> None:
         super().__init__()
@@ -36,11 +36,11 @@ class Capsule(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """The lengths of the class capsules, `(n, 10)`."""
+        """Return the lengths of the class capsules, `(n, 10)`."""
         return self.capsules(images).norm(dim=-1)
 
     def capsules(self, images: Tensor) -> Tensor:
-        """The class capsules, `(n, 10, 16)`."""
+        """Return the class capsules, `(n, 10, 16)`."""
         found = self.primary(functional.relu(self.first(images)))
         count, _, height, width = found.shape
         lower = _squashed(
@@ -50,36 +50,36 @@ class Capsule(nn.Module):
         return _routed(votes)
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Margin loss and reconstruction."""
+        """Return margin loss plus reconstruction error."""
         upper = self.capsules(images).float()
         truth = functional.one_hot(labels, 10).to(upper.dtype)
         lengths = upper.norm(dim=-1)
         present = truth * (_UPPER - lengths).clamp(min=0) ** 2
         absent = _ABSENT * (1 - truth) * (lengths - _LOWER).clamp(min=0) ** 2
-        pictures = self.decoder((upper * truth[:, :, None]).flatten(1)).float()
-        error = ((pictures - images.flatten(1)) ** 2).sum(1)
+        images_made = self.decoder((upper * truth[:, :, None]).flatten(1)).float()
+        error = ((images_made - images.flatten(1)) ** 2).sum(1)
         return ((present + absent).sum(1) + _RECONSTRUCTION * error).mean()
 
     def constant_loss(self, counts: Sequence[int]) -> float:
-        """The least margin loss if all images have the same lengths; the reconstruction only adds to it."""
+        """Return the least margin loss of equal lengths for all images; reconstruction only adds to it."""
         total = 0.0
-        for share in (count / sum(counts) for count in counts):
-            absent = _ABSENT * (1 - share)
-            length = (share * _UPPER + absent * _LOWER) / (share + absent)
-            total += share * (_UPPER - length) ** 2 + absent * (length - _LOWER) ** 2
+        for frequency in (count / sum(counts) for count in counts):
+            absent = _ABSENT * (1 - frequency)
+            length = (frequency * _UPPER + absent * _LOWER) / (frequency + absent)
+            total += frequency * (_UPPER - length) ** 2 + absent * (length - _LOWER) ** 2
         return total
 
 
 def _squashed(capsules: Tensor) -> Tensor:
-    """Directions kept, lengths brought below 1."""
+    """Return capsules of the same direction with lengths below 1."""
     square = (capsules**2).sum(-1, keepdim=True)
     return square / (1 + square) * capsules / torch.sqrt(square + 1e-8)
 
 
 def _routed(votes: Tensor) -> Tensor:
-    """Votes `(n, c, i, 16)` for each class, weighted by how well they agree with the others.
+    """Combine votes `(n, c, i, 16)` for each class, weighted by their agreement.
 
-    Only the last round is differentiated, as is usual: the agreements before it are weights.
+    As usual, only the last round is differentiated.
     """
     logits = votes.new_zeros(votes.shape[:3])
     fixed = votes.detach()

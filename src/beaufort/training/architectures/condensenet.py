@@ -1,11 +1,11 @@
-"""CondenseNet, a dense network that is pruned while it learns: Huang et al. (2018), arXiv:1711.09224.
+"""CondenseNet, a dense network that is pruned during training: Huang et al. (2018), arXiv:1711.09224.
 
 Each layer is a 1×1 convolution in four groups that learn which inputs they need, and a grouped 3×3
-convolution. With the condensation factor 4, three times in the first half of the training every group gives
-up a quarter of its inputs, those whose weights are smallest by the L1 norm; a quarter is left for the second
-half. Here the weights of what was given up stay in the file as zeros; `network_size` counts those that are
-left. CondenseNet-86 of the paper: three blocks of 14 layers with 8, 16 and 32 new features, pooling between
-them. The group lasso is the paper's for ImageNet; for small images its program leaves it out.
+convolution. With condensation factor 4, each group drops a quarter of its inputs, those with the smallest L1
+norm, three times in the first half of training, and the last quarter stays. Here, dropped weights stay in the
+file as zeros; `network_size` does not count them. CondenseNet-86 of the paper has three blocks of 14 layers
+with 8, 16 and 32 new features, with pooling between them. The group lasso, which the program uses only for
+ImageNet, is left out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from beaufort.training.architectures._layers import kaiming_fan_out
 
 _GROUPS = 4
 _FACTOR = 4
-"""A group keeps one input of so many."""
+"""A group keeps one of this many inputs."""
 
 
 class LearnedGroups(nn.Conv2d):
     """A 1×1 convolution whose groups of outputs each learn which inputs to keep.
 
-    The output number j belongs to the group j modulo the groups, so that a grouped convolution that follows
-    sees something of every group.
+    Output j belongs to group j modulo the number of groups, so that each group of the next convolution sees
+    outputs of all groups.
     """
 
     mask: Tensor
@@ -38,11 +38,11 @@ class LearnedGroups(nn.Conv2d):
         self.register_buffer("mask", torch.ones(outside, inside, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs that a group gave up count nothing."""
+        """Return the convolution without the dropped inputs."""
         return functional.conv2d(x, self.weight * self.mask)
 
     def prune_to(self, kept: int) -> None:
-        """Let every group give up inputs until so many are left."""
+        """Drop inputs of each group until `kept` are left."""
         with torch.no_grad():
             weights = (self.weight * self.mask).abs().view(-1, _GROUPS, self.in_channels)
             most = weights.sum(0).topk(kept, dim=1).indices
@@ -51,7 +51,7 @@ class LearnedGroups(nn.Conv2d):
 
 
 class CondenseLayer(nn.Module):
-    """`growth` new features beside those that come in."""
+    """Adds `growth` new features."""
 
     def __init__(self, inside: int, growth: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class CondenseLayer(nn.Module):
         self.second = nn.Conv2d(4 * growth, growth, 3, padding=1, groups=_GROUPS, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """All features so far and the new ones."""
+        """Return all features so far and the new ones."""
         y = self.first(self.first_norm(x))
         y = self.second(self.second_norm(y))
         return torch.cat((x, y), 1)
@@ -86,13 +86,13 @@ class CondenseNet(nn.Module):
         self.classify = nn.Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
+        """Return logits, `(n, classes)`."""
         features = self.norm(self.blocks(self.stem(images)))
         return self.classify(features.mean((2, 3)))
 
-    def on_progress(self, share: float) -> None:
-        """Prune as far as it is due at a share of the training; the loop calls it before each epoch."""
-        stage = min(_FACTOR - 1, int(share * 2 * (_FACTOR - 1)))
+    def on_progress(self, fraction: float) -> None:
+        """Prune as scheduled at a fraction of the training run; called before each epoch."""
+        stage = min(_FACTOR - 1, int(fraction * 2 * (_FACTOR - 1)))
         for layer in self.modules():
             if isinstance(layer, LearnedGroups):
                 kept = layer.in_channels - stage * (layer.in_channels // _FACTOR)
@@ -103,5 +103,5 @@ class CondenseNet(nn.Module):
 def make(
     layers: Sequence[int] = (14, 14, 14), growth: Sequence[int] = (8, 16, 32), classes: int = 50
 ) -> CondenseNet:
-    """CondenseNet-86, not pruned yet."""
+    """Return CondenseNet-86 before pruning."""
     return kaiming_fan_out(CondenseNet(layers, growth, classes))

@@ -17,7 +17,7 @@ from beaufort.training.architectures._layers import blocks_of, kaiming_fan_out
 
 
 class Bottleneck(nn.Module):
-    """`growth` new features beside those that come in."""
+    """Adds `growth` new features."""
 
     def __init__(self, inside: int, growth: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Bottleneck(nn.Module):
         self.second = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """All features so far and the new ones."""
+        """Return all features so far and the new ones."""
         y = self.first(self.first_norm(x))
         y = self.second(self.second_norm(y))
         return torch.cat((x, y), 1)
@@ -42,7 +42,7 @@ class Transition(nn.Module):
         self.mix = nn.Conv2d(inside, outside, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features of half the size."""
+        """Return features of half the size."""
         return functional.avg_pool2d(self.mix(self.norm(x)), 2)
 
 
@@ -51,7 +51,7 @@ class DenseNet(nn.Module):
 
     def __init__(self, depth: int, growth: int, compression: float, classes: int) -> None:
         super().__init__()
-        pairs = blocks_of(depth, "DenseNet with bottlenecks", layers=2, others=4, such_as="40")
+        pairs = blocks_of(depth, "DenseNet with bottlenecks", layers=2, others=4)
         width = 2 * growth
         self.stem = nn.Conv2d(3, width, 3, padding=1, bias=False)
         layers: list[nn.Module] = []
@@ -66,11 +66,11 @@ class DenseNet(nn.Module):
         self.classify = nn.Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
+        """Return logits, `(n, classes)`."""
         features = self.norm(self.blocks(self.stem(images)))
         return self.classify(features.mean((2, 3)))
 
 
 def make(depth: int = 40, growth: int = 24, compression: float = 1.0, classes: int = 50) -> DenseNet:
-    """DenseNet-40 with 24 features a layer; `compression` below 1 makes it a DenseNet-BC."""
+    """Return DenseNet-40 with 24 features per layer; with `compression` below 1, a DenseNet-BC."""
     return kaiming_fan_out(DenseNet(depth, growth, compression, classes))

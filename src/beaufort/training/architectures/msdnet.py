@@ -1,13 +1,13 @@
 """MSDNet, the multi-scale dense network: Huang et al. (2018), arXiv:1703.09844.
 
-Every layer has features at three scales. A scale sees all earlier features of its own, as in a DenseNet, and
-those of the next finer scale through a strided convolution. Classifiers stand along the way, on the coarsest
-scale; the losses of all exits are added up, and the last exit answers. The finest scale is given up after a
-third of the layers and the next one after two thirds, with half of the features.
+Each layer has features at three scales. A scale sees all its earlier features, as in a DenseNet, and those of
+the next finer scale through a strided convolution. There are several exits (classifiers) on the coarsest
+scale; their losses are summed, and the last exit predicts. The finest scale ends after a third of the layers
+and the next one after two thirds, with half of the features.
 
-The paper of Icons-50 gives no configuration; the program behind it has a file of this network that it does
-not use, with three scales and 32 first filters. Ten exits, four layers before the first and two before each
-other, and 6, 12 and 24 new features a layer are those of the authors' program for CIFAR.
+The paper of Icons-50 gives no configuration; its program contains an unused file of this network, with three
+scales and 32 first filters. Ten exits, four layers before the first and two before each other one, and 6, 12
+and 24 new features per layer are those of the authors' program for CIFAR.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from beaufort.training.architectures._layers import kaiming_fan_out
 from beaufort.training.ending import label_entropy
 
 _FACTORS = (1, 2, 4)
-"""Width of each scale, the finest first; also how many times the new features a bottleneck has."""
+"""Relative width of each scale, the finest first, and of its bottlenecks."""
 
 Scales = list[Tensor]
-"""Features of each scale that is left, the finest first."""
+"""Features of each remaining scale, the finest first."""
 
 
 def _conv(inside: int, outside: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
@@ -41,7 +41,7 @@ def _bottleneck(inside: int, outside: int, factor: int, stride: int = 1) -> nn.S
 
 
 class Layer(nn.Module):
-    """New features at each scale, beside all earlier ones; the finest scale may end here."""
+    """Adds features at each scale; the finest scale may end here."""
 
     def __init__(self, widths: list[int], growth: int, kept: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Layer(nn.Module):
         self.parts = nn.ModuleList(each)
 
     def forward(self, scales: Scales) -> Scales:
-        """The scales that are kept."""
+        """Return the remaining scales."""
         made = []
         for place, parts in enumerate(self.parts, self.left_out):
             assert isinstance(parts, nn.ModuleList)
@@ -71,19 +71,19 @@ class Layer(nn.Module):
 
 
 class Halve(nn.Module):
-    """A 1×1 convolution at each scale that leaves half of the features."""
+    """A 1×1 convolution at each scale that halves the number of features."""
 
     def __init__(self, widths: list[int], halves: list[int]) -> None:
         super().__init__()
         self.each = nn.ModuleList(_conv(*pair, 1) for pair in zip(widths, halves, strict=True))
 
     def forward(self, scales: Scales) -> Scales:
-        """The same scales."""
+        """Return the same scales."""
         return [halve(features) for halve, features in zip(self.each, scales, strict=True)]
 
 
 class Exit(nn.Module):
-    """Two strided convolutions, the mean over all places, a linear layer."""
+    """Two strided convolutions, global average pooling, a linear layer."""
 
     def __init__(self, inside: int, hidden: int, classes: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Exit(nn.Module):
         self.classify = nn.Linear(hidden, classes)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
+        """Return logits, `(n, classes)`."""
         return self.classify(self.reduce(features).mean((2, 3)))
 
 
@@ -129,7 +129,7 @@ class MSDNet(nn.Module):
         self.stages, self.heads = nn.ModuleList(stages), nn.ModuleList(heads)
 
     def exits(self, images: Tensor) -> list[Tensor]:
-        """The logits of every exit, `(n, classes)` each."""
+        """Return the logits of every exit, `(n, classes)` each."""
         scales: Scales = []
         for start in self.start:
             scales.append(start(scales[-1] if scales else images))
@@ -140,17 +140,17 @@ class MSDNet(nn.Module):
         return found
 
     def forward(self, images: Tensor) -> Tensor:
-        """The logits of the last exit, `(n, classes)`."""
+        """Return the logits of the last exit, `(n, classes)`."""
         return self.exits(images)[-1]
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Cross entropy, added up over the exits."""
+        """Return the sum of the cross entropies of all exits."""
         return torch.stack(
             [functional.cross_entropy(one.float(), labels) for one in self.exits(images)]
         ).sum()
 
     def constant_loss(self, counts: Sequence[int]) -> float:
-        """The loss if every exit gives all images one answer."""
+        """Return the least loss of constant predictions."""
         return len(self.heads) * label_entropy(counts)
 
 
@@ -163,5 +163,5 @@ def make(
     hidden: int = 128,
     classes: int = 50,
 ) -> MSDNet:
-    """Three scales, ten exits and 22 layers; fewer of them for tests."""
+    """Return a network with three scales, ten exits and 22 layers."""
     return kaiming_fan_out(MSDNet(exits, base, step, growth, first, hidden, classes))

@@ -2,9 +2,8 @@
 
 A layer holds a pyramid of grids, each of half the size of the one before. Every grid is computed from the
 finer one (max-pooled), itself, and the coarser one (nearest neighbors), by one convolution over all three.
-The residual unit wraps two such layers. Between stages the whole pyramid is pooled, and the grid that would
-fall below 4×4 ends. Widths are ours: they bring parameters and multiply-adds within 10 % of ResNet-20's, so
-that the two can be compared.
+A residual unit has two such layers. Between stages the pyramid is pooled, and a grid that would become
+smaller than 4×4 ends. With these widths, parameters and multiply-adds are within 10 % of ResNet-20's.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class GridLayer(nn.Module):
         )
 
     def forward(self, pyramid: Pyramid, beside: Sequence[Tensor | None]) -> Pyramid:
-        """The pyramid after the convolutions; what is beside each grid, if anything, is added before ReLU."""
+        """Return the pyramid after the convolutions; `beside` is added before ReLU."""
         made = []
         for place, pair in enumerate(self.convs):
             assert isinstance(pair, nn.Sequential)
@@ -49,7 +48,7 @@ class GridLayer(nn.Module):
 
 
 class GridBlock(nn.Module):
-    """Two layers beside a shortcut on each grid."""
+    """Two layers with a shortcut on each grid."""
 
     def __init__(self, inside: Sequence[int], outside: Sequence[int]) -> None:
         super().__init__()
@@ -62,13 +61,13 @@ class GridBlock(nn.Module):
         )
 
     def forward(self, pyramid: Pyramid) -> Pyramid:
-        """The pyramid after ReLU."""
+        """Return the pyramid after ReLU."""
         kept = [keep(old) for keep, old in zip(self.shortcuts, pyramid, strict=True)]
         return self.second(self.first(pyramid, [None] * len(kept)), kept)
 
 
 class Multigrid(nn.Module):
-    """Pyramids of images, three stages of blocks, the means over all places of each grid, a linear layer."""
+    """Pyramids of images, three stages of blocks, global average pooling of each grid, a linear layer."""
 
     def __init__(self, widths: Sequence[Sequence[int]], blocks: int, classes: int) -> None:
         super().__init__()
@@ -91,7 +90,7 @@ class Multigrid(nn.Module):
         self.classify = nn.Linear(sum(inside), classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
+        """Return logits, `(n, classes)`."""
         pyramid = []
         for conv in self.stem:
             pyramid.append(conv(images))
@@ -106,5 +105,5 @@ class Multigrid(nn.Module):
 def make(
     widths: Sequence[Sequence[int]] = ((15, 7, 3), (22, 11, 5), (40, 20)), blocks: int = 3, classes: int = 50
 ) -> Multigrid:
-    """Filters of each grid in each stage, the finest first; no stage has more grids than the one before."""
+    """Return the network; `widths` are the filters of each grid in each stage, the finest first."""
     return kaiming_fan_out(Multigrid(widths, blocks, classes))

@@ -1,10 +1,10 @@
 """Shake-Shake: Gastaldi (2017), arXiv:1705.07485.
 
 Each block has two residual branches of two 3×3 convolutions. In training they are mixed in a random
-proportion, drawn for every image, and their gradients in another; when it is evaluated, half and half. The
-paper of Icons-50 calls the network "ResNeXt + Shake-Shake"; the program behind it has plain convolutions:
-26 layers, 96, 192 and 384 filters ("26 2×96d"), a first convolution with as many filters as the first stage.
-Gastaldi's own starts with 16.
+proportion, drawn for each image, and their gradients in another; in evaluation, half and half. The paper of
+Icons-50 calls the network "ResNeXt + Shake-Shake"; its program has plain convolutions: 26 layers, 96, 192 and
+384 filters ("26 2×96d"), and a first convolution with as many filters as the first stage, where Gastaldi's
+has 16.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_flag
 from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._layers import Convolutions, StagedNetwork, blocks_of, kaiming_fan_out
 
 
 class _Mix(torch.autograd.Function):
-    """`share` of the first branch and the rest of the second; backward with another share."""
+    """Mixes two branches in one proportion, and their gradients in another."""
 
     @staticmethod
-    def forward(ctx: Any, first: Tensor, second: Tensor, share: Tensor, back: Tensor) -> Tensor:
+    def forward(ctx: Any, first: Tensor, second: Tensor, portion: Tensor, back: Tensor) -> Tensor:
         ctx.save_for_backward(back)
-        return torch.lerp(second, first, share)
+        return torch.lerp(second, first, portion)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None, None]:
@@ -37,7 +37,7 @@ class _Mix(torch.autograd.Function):
 
 
 class Shortcut(nn.Module):
-    """Half the size: every second pixel, and those between them, each through a 1×1 convolution."""
+    """Halves the size: even and odd pixels, each through a 1×1 convolution."""
 
     def __init__(self, inside: int, outside: int) -> None:
         super().__init__()
@@ -46,12 +46,12 @@ class Shortcut(nn.Module):
         self.norm = BatchNorm(outside)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Takes features that ReLU was applied to."""
+        """Return the shortcut of features after ReLU."""
         return self.norm(torch.cat((self.here(x[:, :, ::2, ::2]), self.further(x[:, :, 1::2, 1::2])), 1))
 
 
 class ShakeBlock(nn.Module):
-    """Two branches, mixed, beside a shortcut."""
+    """Two mixed branches with a shortcut."""
 
     def __init__(self, inside: int, outside: int, stride: int, *, shake: bool) -> None:
         super().__init__()
@@ -61,23 +61,22 @@ class ShakeBlock(nn.Module):
         self.shortcut = None if inside == outside else Shortcut(inside, outside)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features before ReLU, which the next block applies."""
+        """Return features before ReLU, which the next block applies."""
         active = functional.relu(x)
         one, other = self.one(active), self.other(active)
         if self.training and self.shake:
-            shares = torch.rand(2, len(x), 1, 1, 1, device=x.device).to(one.dtype)
-            mixed = _Mix.apply(one, other, shares[0], shares[1])
+            portions = torch.rand(2, len(x), 1, 1, 1, device=x.device).to(one.dtype)
+            mixed = _Mix.apply(one, other, portions[0], portions[1])
         else:
             mixed = torch.lerp(other, one, 0.5)
         return mixed + (x if self.shortcut is None else self.shortcut(active))
 
 
 def make(depth: int = 26, width: int = 96, shake: bool = True, classes: int = 50) -> StagedNetwork:
-    """Shake-Shake 26 2×96d; `width=32` is 2×32d, and `shake=False` the same network with equal branches.
+    """Return Shake-Shake 26 2×96d; `width=32` is 2×32d, and `shake=False` weighs the branches equally.
 
-    The published program has no ReLU between the last block and the mean over all places; neither has this.
+    As in the published program, there is no ReLU between the last block and the pooling.
     """
-    if not isinstance(shake, bool):
-        raise OptionError(f"shake must be true or false, got {shake!r:.60}")
-    blocks = blocks_of(depth, "Shake-Shake network", layers=2, others=2, such_as="26")
+    validate_flag("shake", shake)
+    blocks = blocks_of(depth, "Shake-Shake network", layers=2, others=2)
     return kaiming_fan_out(StagedNetwork(width, width, blocks, partial(ShakeBlock, shake=shake), classes))

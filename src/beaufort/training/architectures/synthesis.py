@@ -1,13 +1,13 @@
 """ABS, analysis by synthesis: Schott, Rauber, Bethge & Brendel (2019), arXiv:1805.09190.
 
-One variational autoencoder a class. A digit belongs to the class whose decoder can synthesize it best: the
-bound on the likelihood is maximized over the latent code, first among stored samples, then by gradient
-descent. Layers, number of samples (8,000), their outermost tenth left out, steps (50), the step size 0.05 and
-the bound on codes are those of the authors' published model. The logits are the negative bounds, in units of
-squared error over the whole digit; the authors scale them and add a constant for every class, which orders
-classes alike.
+There is one variational autoencoder per class. A digit is assigned to the class whose decoder can synthesize
+it best: the bound on the likelihood is maximized over the latent code, first among stored samples, then by
+gradient descent. Layers, number of samples (8,000, without their outermost tenth), steps (50), step size
+(0.05) and the bound on codes are those of the authors' published model. The logits are the negative bounds,
+in units of squared error over the whole digit; the authors scale them and add the same constant for all
+classes.
 
-How the autoencoders were trained is not in their program: Adam, and the weight of the KL term, are ours.
+Their program does not contain the training of the autoencoders: Adam and the weight of the KL term are ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLIP = 5.0
 _DISMISSED = 0.1
 _SAMPLES_SEED = 7
 _PIECE, _GPU_PIECE = 250, 2500
-"""Digits that are worked on at a time, on the processor and on a GPU."""
+"""Batch sizes on the CPU and on a GPU."""
 
 
 def _block(layer: nn.Module, width: int) -> list[nn.Module]:
@@ -50,12 +50,12 @@ class Autoencoder(nn.Module):
         )
 
     def decode(self, codes: Tensor) -> Tensor:
-        """Pictures `(n, 784)` of codes `(n, 8)`."""
+        """Return images `(n, 784)` of codes `(n, 8)`."""
         found: Tensor = self.decoder(codes[:, :, None, None])
         return found.flatten(1)
 
     def loss(self, images: Tensor, weight: float) -> Tensor:
-        """Squared error and KL divergence, summed over the images."""
+        """Return squared error plus weighted KL divergence, summed over the images."""
         mean, log_variance = self.encoder(images).flatten(1).float().chunk(2, dim=1)
         codes = mean + torch.randn_like(mean) * (0.5 * log_variance).exp()
         error = ((self.decode(codes).float() - images.flatten(1)) ** 2).sum()
@@ -64,7 +64,7 @@ class Autoencoder(nn.Module):
 
 
 class AnalysisBySynthesis(nn.Module):
-    """Ten autoencoders, asked which of them can make a digit."""
+    """Ten autoencoders; the best reconstruction decides the class."""
 
     def __init__(self, samples: int = 8000, steps: int = 50, weight: float = 1.0, rate: float = 0.05) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class AnalysisBySynthesis(nn.Module):
         self._stored: tuple[Tensor, Tensor] | None = None
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """The mean bound of the digits, each under the autoencoder of its class."""
+        """Return the mean bound of the digits, each under the autoencoder of its class."""
         self._stored = None
         total = images.new_zeros(())
         for digit, one in enumerate(self._each()):
@@ -83,16 +83,16 @@ class AnalysisBySynthesis(nn.Module):
         return total / len(images)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Minus the bound of each class, `(n, 10)`, after optimization over the codes."""
+        """Return the negative bound of each class, `(n, 10)`, after optimization over the codes."""
         with torch.inference_mode(False), torch.no_grad():
             size = _GPU_PIECE if images.is_cuda else _PIECE
-            pieces = [self._answer(piece.clone()) for piece in images.flatten(1).float().split(size)]
+            pieces = [self._logits(piece.clone()) for piece in images.flatten(1).float().split(size)]
             return torch.cat(pieces) if pieces else images.new_zeros((0, 10))
 
     def _each(self) -> list[Autoencoder]:
         return cast("list[Autoencoder]", list(self.autoencoders))
 
-    def _answer(self, images: Tensor) -> Tensor:
+    def _logits(self, images: Tensor) -> Tensor:
         codes = self._best_stored(images).requires_grad_(True)
         optimizer = torch.optim.Adam([codes], lr=self.rate)
         for _ in range(self.steps):
@@ -103,23 +103,23 @@ class AnalysisBySynthesis(nn.Module):
         return -self._bounds(images, codes)
 
     def _bounds(self, images: Tensor, codes: Tensor) -> Tensor:
-        """Squared error and KL divergence of codes `(n, 10, 8)`; their variance counts as 1."""
+        """Return the bounds of codes `(n, 10, 8)`, with their variance taken as 1."""
         made = torch.stack([one.decode(codes[:, digit]) for digit, one in enumerate(self._each())], dim=1)
         error = ((made - images[:, None]) ** 2).sum(-1)
         return error + self.weight * 0.5 * (codes**2).sum(-1)
 
     def _best_stored(self, images: Tensor) -> Tensor:
-        """The stored sample of each class that has the best bound, `(n, 10, 8)`."""
-        codes, pictures = self._samples(images.device)
+        """Return the stored sample of each class with the best bound, `(n, 10, 8)`."""
+        codes, decoded = self._samples(images.device)
         penalty = self.weight * 0.5 * (codes**2).sum(-1)
         best = []
-        for some in pictures:
-            distance = (some**2).sum(-1) - 2 * images @ some.T  # what all samples share is left out
+        for some in decoded:
+            distance = (some**2).sum(-1) - 2 * images @ some.T  # without the terms common to all samples
             best.append(codes[(distance + penalty).argmin(1)])
         return torch.stack(best, dim=1)
 
     def _samples(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Codes `(s, 8)` from the prior, and their pictures of each class, `(10, s, 784)`."""
+        """Return codes `(s, 8)` from the prior, and their images of each class, `(10, s, 784)`."""
         if self._stored is None or self._stored[0].device != device:
             generator = torch.Generator().manual_seed(_SAMPLES_SEED)
             drawn = torch.randn((int(self.samples / (1 - _DISMISSED)) + 1, _CODES), generator=generator)
@@ -129,12 +129,12 @@ class AnalysisBySynthesis(nn.Module):
 
 
 def _clipped(codes: Tensor) -> Tensor:
-    """Codes no longer than the bound."""
+    """Return codes no longer than the bound."""
     return codes * (_CLIP / codes.norm(dim=-1, keepdim=True)).clamp(max=1)
 
 
 def from_published(states: list[dict[str, Tensor]], **options: int) -> AnalysisBySynthesis:
-    """The model of ten published state dicts, in the order of the digits."""
+    """Return the model of ten published state dicts, in the order of the digits."""
     model = AnalysisBySynthesis(**options)
     for one, state in zip(model._each(), states, strict=True):
         one.load_state_dict({**one.state_dict(), **_renamed(state)})
@@ -142,7 +142,7 @@ def from_published(states: list[dict[str, Tensor]], **options: int) -> AnalysisB
 
 
 def _renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """`Encoder.conv_1.weight` is the fourth layer of our encoder, `encoder.3.weight`."""
+    """Rename keys: `Encoder.conv_1.weight` becomes `encoder.3.weight`."""
     found = {}
     for key, value in state.items():
         part, layer, name = key.split(".")
@@ -154,6 +154,6 @@ def _renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
 def make(
     samples: int = 8000, steps: int = 50, weight: float = 1.0, rate: float = 0.05, classes: int = 10
 ) -> AnalysisBySynthesis:
-    """The model of the paper."""
+    """Return the model of the paper."""
     ten_classes("abs", classes)
     return AnalysisBySynthesis(samples, steps, weight, rate)

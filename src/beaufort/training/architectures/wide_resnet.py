@@ -1,8 +1,8 @@
 """Wide residual network: Zagoruyko & Komodakis (2016), arXiv:1605.07146.
 
-Batch normalization and ReLU stand before each convolution, dropout between the two of a block. WRN-d-k has
-d = 6n + 4 layers and k times 16, 32 and 64 filters. WRN-16-4 with dropout 0.3 is in the program behind the
-results on Icons-50, though not in the paper's table; WRN-40-2 is the network of its experiment on CIFAR-100.
+Batch normalization and ReLU come before each convolution, dropout between the two of a block. WRN-d-k has
+d = 6n + 4 layers and k times 16, 32 and 64 filters. WRN-16-4 with dropout 0.3 is in the program of Icons-50,
+though not in the paper's table; WRN-40-2 is the network of its experiment on CIFAR-100.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from beaufort.training.architectures._layers import Normalize, blocks_of, kaimin
 
 
 class WideBlock(nn.Module):
-    """Two convolutions of 3×3 beside a shortcut, which begins after the ReLU where the width changes."""
+    """Two 3×3 convolutions with a shortcut, which begins after the ReLU if the width changes."""
 
     def __init__(self, inside: int, outside: int, stride: int, *, dropout: float) -> None:
         super().__init__()
@@ -30,26 +30,26 @@ class WideBlock(nn.Module):
         self.shortcut = None if inside == outside else nn.Conv2d(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features of the same size, or of half the size if the stride is 2."""
+        """Return features of the same size, or of half the size if the stride is 2."""
         active = self.first_norm(x)
         y = self.dropout(self.second_norm(self.first(active)))
         return self.second(y) + (x if self.shortcut is None else self.shortcut(active))
 
 
 class WideResNet(nn.Module):
-    """A convolution, three stages of wide blocks, the mean over all places, a linear layer."""
+    """A convolution, three stages of wide blocks, global average pooling, a linear layer."""
 
     def __init__(self, normalize: nn.Module, depth: int, factor: int, dropout: float, classes: int) -> None:
         super().__init__()
         self.normalize = normalize
-        blocks = blocks_of(depth, "wide ResNet", layers=2, others=4, such_as="16 or 40")
+        blocks = blocks_of(depth, "wide ResNet", layers=2, others=4)
         self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
         self.stages = three_stages(16, 16 * factor, blocks, partial(WideBlock, dropout=dropout))
         self.norm = BatchNorm(64 * factor, relu=True)
         self.classify = nn.Linear(64 * factor, classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
+        """Return logits, `(n, classes)`."""
         features = self.norm(self.stages(self.stem(self.normalize(images))))
         return self.classify(features.mean((2, 3)))
 
@@ -62,8 +62,8 @@ def make(
     std: Sequence[float] | None = None,
     classes: int = 50,
 ) -> WideResNet:
-    """WRN-16-4 with dropout 0.3; WRN-40-2 with `depth=40, factor=2`; `mean` and `std` center values first."""
+    """Return WRN-16-4 with dropout 0.3, or another depth and width; `mean` and `std` normalize images."""
     if (mean is None) != (std is None):
-        raise OptionError(f"mean and std must be given together, got {mean} and {std}")
+        raise OptionError("mean and std must be passed together")
     normalize = nn.Identity() if mean is None or std is None else Normalize(mean, std)
     return kaiming_fan_out(WideResNet(normalize, depth, factor, dropout, classes))

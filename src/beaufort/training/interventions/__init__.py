@@ -1,7 +1,7 @@
-"""What a training does beyond minimizing the loss on clean images: one file for each intervention.
+"""Interventions: changes of training that may improve robustness, one module each.
 
-An intervention may change the images of a block before they are cut into batches (`prepare`), and how the
-loss of a batch is made (`loss`). One that learns along keeps tensors of its own (`state`, `restore`).
+An intervention may change the images of a block before they are split into batches (`prepare`) and the loss
+of a batch (`loss`). One with parameters of its own saves and restores them (`state`, `restore`).
 """
 
 from __future__ import annotations
@@ -47,23 +47,18 @@ for _module in (augmix, corruptions, front, network, noise, pgd, plain, prime, p
 
 
 def make_intervention(name: str, options: Mapping[str, Any], *, seed: int, device: str) -> Intervention:
-    """Return an intervention by its name, with its options; each takes those of `augmented` as well."""
+    """Return an intervention by its name, with its options and those of `augmented`."""
     make = interventions[name]
     known = dict(list(signature(make).parameters.items())[1:])
-    several = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
     moves = {key: options[key] for key in ("shift", "flip") if key in options and key not in known}
     own = {key: value for key, value in options.items() if key not in moves}
     for option in own:
-        if option not in known and not several:
+        if option not in known:
             names = dict.fromkeys((*known, "shift", "flip"))
             raise OptionError(unknown_message(f"option of the intervention {name!r}:", option, names))
-    if absent := [key for key, one in known.items() if _is_needed(one) and key not in own]:
-        raise OptionError(f"the intervention {name!r} must have the option {absent[0]!r}, got none")
+    if missing := [key for key, one in known.items() if one.default is Parameter.empty and key not in own]:
+        raise OptionError(f"the intervention {name!r} requires the option {missing[0]!r}")
     try:
         return augmented(make(TrainingContext(seed, device), **own), **moves)
     except TypeError as error:
-        raise OptionError(f"the options of the intervention {name!r} do not fit: {error}") from None
-
-
-def _is_needed(option: Parameter) -> bool:
-    return option.default is Parameter.empty and option.kind is not Parameter.VAR_KEYWORD
+        raise OptionError(f"invalid options of the intervention {name!r}: {error}") from None

@@ -1,15 +1,13 @@
-"""AugMix: images mixed with chains of simple operations, and answers that are to agree about them.
+"""AugMix: images mixed with chains of simple operations, and a term for consistent predictions.
 
 Hendrycks, Mu, Cubuk, Zoph, Gilmer & Lakshminarayanan (2020), "AugMix: a simple data processing method to
-improve robustness and uncertainty", arXiv:1912.02781. None of the operations is one of the corruptions of
-ImageNet-C and CIFAR-10-C; MNIST-C has turns, shears and shifts, too. Constants are those of the paper for
-CIFAR.
+improve robustness and uncertainty", arXiv:1912.02781. None of the operations is a corruption of ImageNet-C or
+CIFAR-10-C; MNIST-C has rotations, shears and translations too. Constants are those of the paper for CIFAR.
 
-Chains of random operations on a batch are mixed with the clean images: every image draws operations,
-strengths and weights of its own, and an operation is done once for all images that drew it, so a batch costs
-about as much as its operations, whatever its size. The operations are Pillow's; a level of 1 is strongest:
-30 degrees, a third of a side, a shear of 0.3, one bit of four. Turns and shears leave the middle where it is;
-Pillow shears from a corner.
+Each image draws its own operations, strengths and weights, and an operation is applied once to all images
+that drew it, so the cost of a batch depends little on its size. The operations are Pillow's; level 1 is
+strongest: 30 degrees, a third of a side, a shear of 0.3, one bit of four. Rotations and shears keep the
+center fixed; Pillow shears from a corner.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from beaufort.training.interventions.base import (
 )
 
 Operation = Callable[[Tensor], Tensor]
-"""Images `(n, c, h, w)` in 0..1, each changed at random by its own draw."""
+"""Changes each of the images `(n, c, h, w)` in 0..1 at random."""
 
 
 def make(
@@ -43,12 +41,12 @@ def make(
     """Train with AugMix.
 
     Args:
-        training: what it is part of; everything is done on its device.
-        severity: the highest strength of an operation, from 0.1 to 10.
-        width: how many chains are mixed.
-        depth: the most operations of a chain.
-        weight: of the Jensen-Shannon divergence of the answers to the clean image and two mixed ones; with 0,
-            one mixed image takes the place of the clean one.
+        training: context of the training run.
+        severity: largest strength of an operation, from 0.1 to 10.
+        width: number of chains.
+        depth: maximum number of operations in a chain.
+        weight: weight of the Jensen-Shannon divergence of the predictions for the clean image and two mixed
+            ones; with 0, one mixed image replaces the clean one.
     """
     validate_number("severity", severity, 0.1, 10)
     validate_integer("width", width, 1, 16)
@@ -60,64 +58,56 @@ def make(
         mixed = [augmix(images, severity, width, depth) for _ in range(2 if weight else 1)]
         if not weight:
             return functional.cross_entropy(model(mixed[0]).float(), labels)
-        answers = model(torch.cat([images, *mixed])).float().chunk(3)
-        return functional.cross_entropy(answers[0], labels) + weight * divergence(*answers)
+        logits = model(torch.cat([images, *mixed])).float().chunk(3)
+        return functional.cross_entropy(logits[0], labels) + weight * divergence(*logits)
 
     return Intervention(loss=loss, constant=1)
 
 
 def augmix(images: Tensor, severity: float = 3.0, width: int = 3, depth: int = 3) -> Tensor:
-    """Mixed versions of images with values in 0..1."""
-    share = torch.rand(len(images), 1, 1, 1, device=images.device)  # Beta(1, 1)
+    """Return mixed versions of images in 0..1."""
+    mixed = torch.rand(len(images), 1, 1, 1, device=images.device)  # Beta(1, 1)
     chains = mixed_chains(images, operations(severity), width=width, depth=depth)
-    return (1 - share) * images + share * chains
+    return (1 - mixed) * images + mixed * chains
 
 
 def operations(severity: float) -> list[Operation]:
-    """The nine operations, each at a strength that every image draws anew."""
+    """Return the nine operations, with strengths drawn for each image."""
     return [
         autocontrast,
         equalize,
         *(
             lambda images, change=change: change(images, _level(images, severity))
-            for change in (
-                posterize,
-                solarize,
-                rotate,
-                shear_x,
-                shear_y,
-                translate_x,
-                translate_y,
-            )
+            for change in (posterize, solarize, rotate, shear_x, shear_y, translate_x, translate_y)
         ),
     ]
 
 
 def _level(images: Tensor, severity: float) -> Tensor:
-    """A strength for each image, from 0.01 to a tenth of the severity: 1 is the strongest that there is."""
+    """Return a strength for each image, from 0.01 to a tenth of the severity; 1 is the strongest possible."""
     return (0.1 + (severity - 0.1) * torch.rand(len(images), device=images.device)) / 10
 
 
-def divergence(*answers: Tensor) -> Tensor:
-    """The Jensen-Shannon divergence of logits, averaged over images."""
-    logs = [logits.log_softmax(1) for logits in answers]
+def divergence(*logits: Tensor) -> Tensor:
+    """Return the Jensen-Shannon divergence of logits, averaged over images."""
+    logs = [one.log_softmax(1) for one in logits]
     mean = torch.stack([one.exp() for one in logs]).mean(0).clamp(1e-7, 1).log()
     total = sum(functional.kl_div(mean, one, reduction="batchmean", log_target=True) for one in logs)
     return torch.as_tensor(total) / len(logs)
 
 
 def mixed_chains(images: Tensor, operations: Sequence[Operation], *, width: int, depth: int) -> Tensor:
-    """A weighted mean of `width` chains of 1 to `depth` operations on each image; weights sum to 1."""
+    """Return a weighted mean of `width` chains of 1 to `depth` operations on each image."""
     weights = dirichlet(len(images), width, images.device)
     total = torch.zeros_like(images)
-    with torch.autocast(images.device.type, enabled=False):  # pixels are made in full precision
+    with torch.autocast(images.device.type, enabled=False):  # full precision for pixels
         for chain in range(width):
             total += weights[:, chain, None, None, None] * _chained(images, operations, depth)
     return total
 
 
 def dirichlet(count: int, width: int, device: torch.device) -> Tensor:
-    """Weights of `width` things for each image, uniform among those that sum to 1."""
+    """Return `width` weights for each image, uniform among those that sum to 1."""
     gaps = -torch.log(torch.rand(count, width, device=device).clamp_min(1e-12))
     return gaps / gaps.sum(1, keepdim=True)
 
@@ -137,14 +127,14 @@ def _chained(images: Tensor, operations: Sequence[Operation], depth: int) -> Ten
 
 
 def autocontrast(images: Tensor) -> Tensor:
-    """Each channel spread over 0..1."""
+    """Stretch each channel to 0..1."""
     low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
     wide = high > low
     return torch.where(wide, (images - low) / torch.where(wide, high - low, 1), images)
 
 
 def equalize(images: Tensor) -> Tensor:
-    """Each channel with all of 256 values about equally frequent."""
+    """Equalize the histogram of each channel."""
     count, channels, height, width = images.shape
     levels = (images * 255).round().long().reshape(count * channels, -1)
     counts = torch.zeros(count * channels, 256, device=images.device)
@@ -158,45 +148,45 @@ def equalize(images: Tensor) -> Tensor:
 
 
 def posterize(images: Tensor, level: Tensor) -> Tensor:
-    """Fewer bits: four, down to one."""
+    """Reduce to four bits, down to one."""
     bits = 4 - (level * 4).floor().clamp(max=3)
     size = (2 ** (8 - bits)).view(-1, 1, 1, 1)
     return ((images * 255).round() / size).floor() * size / 255
 
 
 def solarize(images: Tensor, level: Tensor) -> Tensor:
-    """Values above a threshold inverted."""
+    """Invert values above a threshold."""
     threshold = (256 - (level * 256).floor()).view(-1, 1, 1, 1) / 255
     return torch.where(images < threshold, images, 1 - images)
 
 
 def rotate(images: Tensor, level: Tensor) -> Tensor:
-    """Turned by up to 30 degrees, to either side."""
+    """Rotate by up to 30 degrees."""
     angle = _signed(level) * math.radians(30)
     one, zero = torch.cos(angle), torch.zeros_like(angle)
     return _moved(images, one, -torch.sin(angle), zero, torch.sin(angle), one, zero)
 
 
 def shear_x(images: Tensor, level: Tensor) -> Tensor:
-    """Rows moved in proportion to their height."""
+    """Shift rows in proportion to their height."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     return _moved(images, one, 0.3 * _signed(level), zero, zero, one, zero)
 
 
 def shear_y(images: Tensor, level: Tensor) -> Tensor:
-    """Columns moved in proportion to their place."""
+    """Shift columns in proportion to their position."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     return _moved(images, one, zero, zero, 0.3 * _signed(level), one, zero)
 
 
 def translate_x(images: Tensor, level: Tensor) -> Tensor:
-    """Moved sideways by up to a third of the width."""
+    """Translate by up to a third of the width."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     return _moved(images, one, zero, _signed(level) * 2 / 3, zero, one, zero)
 
 
 def translate_y(images: Tensor, level: Tensor) -> Tensor:
-    """Moved up or down by up to a third of the height."""
+    """Translate by up to a third of the height."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     return _moved(images, one, zero, zero, zero, one, _signed(level) * 2 / 3)
 
@@ -206,10 +196,10 @@ def _signed(level: Tensor) -> Tensor:
 
 
 def _moved(images: Tensor, *entries: Tensor) -> Tensor:
-    """An affine map of each image, its shifts in units of half a side; what comes in is black."""
+    """Apply an affine map to each image, with shifts in units of half a side and black borders."""
     maps = torch.stack(entries, 1).view(-1, 2, 3)
     height, width = images.shape[2:]
-    maps[:, 0, 1] *= height / width  # torch counts each axis in its own half sides
+    maps[:, 0, 1] *= height / width  # torch measures each axis in its own half sides
     maps[:, 1, 0] *= width / height
     grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
     return functional.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)

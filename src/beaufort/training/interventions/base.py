@@ -1,4 +1,4 @@
-"""What an intervention is, and the random moves and mirroring that most of them start with."""
+"""The type of interventions, and random shifts and flips that can be combined with each."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch.nn import functional
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
-from beaufort._core.validation import validate_integer
+from beaufort._core.validation import validate_flag, validate_integer
 from beaufort.training.data import TrainingBlock
 from beaufort.training.ending import label_entropy
 
 Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
-"""The network, images in 0..1 and labels to a loss."""
+"""Maps the network, images in 0..1 and labels to a loss."""
 
 
 def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    """The network's own loss if it has one (`loss(images, labels)`), else cross entropy."""
+    """Return the network's own loss if it has one (`loss(images, labels)`), else cross entropy."""
     own = getattr(model, "loss", None)
     if own is not None:
         loss: Tensor = own(images, labels)
@@ -29,37 +29,37 @@ def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 
 
 def needs_logits(model: nn.Module, intervention: str) -> None:
-    """Refuse a network with a loss of its own, to which terms on logits cannot be added."""
+    """Reject a network with its own loss, to which terms on logits cannot be added."""
     if hasattr(model, "loss"):
         raise OptionError(
-            f"the intervention {intervention!r} must have a network of logits, got {type(model).__name__}, "
-            "which has a loss of its own"
+            f"the intervention {intervention!r} requires a network of logits, but {type(model).__name__} has "
+            "its own loss"
         )
 
 
 @dataclass(frozen=True)
 class Intervention:
-    """How images are prepared and a loss is made; what is not given stays plain."""
+    """How images are prepared and the loss is computed; defaults are those of plain training."""
 
     prepare: Callable[[TrainingBlock, int], Tensor] = lambda block, _: block.images
-    """The uint8 images of a block in an epoch."""
+    """Returns the uint8 images of a block in an epoch."""
     loss: Loss = plain_loss
     """The loss of a batch."""
     state: Callable[[], dict[str, Tensor]] = dict
-    """What it learned so far, for a checkpoint."""
+    """Returns its own tensors, for a checkpoint."""
     restore: Callable[[dict[str, Tensor]], None] = lambda _: None
     constant: float | Callable[[Sequence[int]], float] | None = None
-    """How many times its plain loss a network has at least that answers all images alike; or what gives that
-    loss itself, from how often each class is among the labels. None if unknown."""
+    """The least loss of a constant prediction, as a multiple of its plain loss or as a function of the number
+    of images of each class. None if unknown."""
 
 
 def least_constant_loss(intervention: Intervention, model: nn.Module, counts: Sequence[int]) -> float | None:
-    """The lowest loss of an answer that is the same for all images; None if it is not known.
+    """Return the lowest loss of a constant prediction; None if unknown.
 
     Args:
-        intervention: which makes the loss.
-        model: a network; one with a loss of its own may say it in a method `constant_loss(counts)`.
-        counts: how often each class is among the labels.
+        intervention: the intervention that computes the loss.
+        model: a network; one with its own loss may have a method `constant_loss(counts)`.
+        counts: number of images of each class.
     """
     own = getattr(model, "constant_loss", None)
     if intervention.constant is None or (own is None and hasattr(model, "loss")) or not sum(counts):
@@ -67,20 +67,19 @@ def least_constant_loss(intervention: Intervention, model: nn.Module, counts: Se
     if callable(intervention.constant):
         return round(intervention.constant(counts), 6) or None
     plain = label_entropy(counts) if own is None else float(own(counts))
-    return round(intervention.constant * plain, 6) or None  # 0 with one class: there is nothing to learn
+    return round(intervention.constant * plain, 6) or None  # 0 with a single class
 
 
 def augmented(intervention: Intervention, *, shift: int = 0, flip: bool = False) -> Intervention:
-    """Return the intervention with a loss on images that are moved and mirrored first, at random.
+    """Return the intervention with a loss on randomly shifted and flipped images.
 
     Args:
-        intervention: any.
-        shift: pixels by which an image is moved at most, in each direction.
-        flip: whether every other image, at random, is mirrored left to right.
+        intervention: the intervention.
+        shift: largest shift in pixels, in each direction.
+        flip: whether to flip half of the images left to right.
     """
     validate_integer("shift", shift, 0, 1024)
-    if not isinstance(flip, bool):
-        raise OptionError(f"flip must be true or false, got {flip!r:.60}")
+    validate_flag("flip", flip)
     if shift == 0 and not flip:
         return intervention
 
@@ -91,9 +90,9 @@ def augmented(intervention: Intervention, *, shift: int = 0, flip: bool = False)
 
 
 def augment(images: Tensor, shift: int, flip: bool) -> Tensor:
-    """Each image moved by up to `shift` pixels and perhaps mirrored, on its own; all in one operation.
+    """Return each image shifted by up to `shift` pixels and perhaps flipped, in one operation.
 
-    What comes in is black: it is the same as a random crop of an image with so many black pixels around it.
+    This is a random crop of an image padded with `shift` black pixels.
     """
     count, _, height, width = images.shape
     wide = functional.pad(images, (shift,) * 4)
@@ -109,11 +108,11 @@ def augment(images: Tensor, shift: int, flip: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class TrainingContext:
-    """What an intervention may need to know of the training that it is part of."""
+    """What an intervention may need to know about the training run."""
 
     seed: int
     device: str
 
 
 interventions: Registry[Callable[..., Intervention]] = Registry("intervention")
-"""What makes each intervention, by its name: called with a `TrainingContext` and its options."""
+"""Functions that return each intervention, called with a `TrainingContext` and options."""

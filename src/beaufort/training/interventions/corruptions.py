@@ -1,4 +1,4 @@
-"""Corruptions on the fly: every image is corrupted anew in every epoch, where the images are."""
+"""Training on corrupted images, corrupted anew in each epoch on the device of the images."""
 
 from __future__ import annotations
 
@@ -26,29 +26,26 @@ def make(
     """Train on corrupted images.
 
     Args:
-        training: what it is part of. Which corruption an image gets in an epoch depends on its seed; on a
-            CUDA device the corruptions are made there.
-        names: corruptions, lists such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one of them
-            is chosen for each image.
-        but: those of `names` that are left out; a chain is left out by its whole name.
-        severity: one, or a list of which one is chosen for each image. None is 1, and the published one at
-            the scale of digits; a chain has severities of its own.
-        weights: how often each name is chosen, as for `Corrupt`; not with `but`.
-        clean: the share of images that stay as they are.
-        scale: whose constants.
+        training: context of the training run; its seed selects the corruption of each image and epoch.
+        names: corruptions, groups such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one is
+            chosen for each image.
+        but: corruptions and whole chains of `names` to leave out.
+        severity: a severity, or a list from which one is chosen for each image; by default 1, or the
+            published one at the scale `mnist`. Chains have their own severities.
+        weights: relative frequency of each name, as for `Corrupt`; not with `but`.
+        clean: fraction of images that stay unchanged.
+        scale: scale of the constants.
     """
     validate_number("clean", clean, 0, 1)
-    if not names:
-        raise OptionError(f"names must be at least one corruption, got {names!r:.60}")
     chosen: str | Sequence[str] = names
     if but:
         if weights is not None:
-            raise OptionError(f"weights must be left out where `but` is given, got {weights!r:.60}")
+            raise OptionError("weights and but cannot be used together")
         chosen = _without(_expanded(names), _expanded(but))
-    rough = Corrupt(chosen, severity, training.seed, p=1 - clean, scale=scale, weights=weights)
+    corrupt = Corrupt(chosen, severity, training.seed, p=1 - clean, scale=scale, weights=weights)
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
-        made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
+        made: Tensor = corrupt.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 
     return Intervention(prepare=prepare, constant=1)
@@ -59,10 +56,8 @@ def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _without(names: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, ...]:
-    for name in but:
-        if name not in names:
-            raise OptionError(f"but must name some of the corruptions that are trained on, got {name!r}")
-    left = tuple(name for name in names if name not in but)
-    if not left:
-        raise OptionError("names must leave at least one corruption, got none beside those of but")
-    return left
+    if unknown := [name for name in but if name not in names]:
+        raise OptionError(f"but must be among names, got {unknown[0]!r}")
+    if set(names) <= set(but):
+        raise OptionError("but must not contain all names")
+    return tuple(name for name in names if name not in but)

@@ -1,4 +1,4 @@
-"""Training behind an image filter: images are filtered as they will be when the network is tested."""
+"""Training with an image filter, as it will be used in evaluation."""
 
 from __future__ import annotations
 
@@ -14,20 +14,16 @@ from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions.base import Intervention, TrainingContext
 
 
-def make(
-    training: TrainingContext,
-    *,
-    front: str | Sequence[str],
-) -> Intervention:
-    """Train on images behind an image filter; load the model with the same one.
+def make(training: TrainingContext, *, front: str | Sequence[str]) -> Intervention:
+    """Train on filtered images; load the model with the same filter.
 
     Args:
-        training: what it is part of; an image filter works on the processor, block by block.
-        front: as for `load_model`: `clahe:clip=2,tiles=4`, or several in their order.
+        training: context of the training run; filters run on the CPU.
+        front: image filter as for `load_model`, such as `clahe:clip=2,tiles=4`, or a list of filters.
     """
     chosen = load_filter(front)
     if chosen.views is not None:
-        raise OptionError(f"an image filter of a training must keep the shape of images, got {chosen.name}")
+        raise OptionError(f"cannot train with the image filter {chosen.name}: it changes the shape of images")
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         images = np.ascontiguousarray(block.images.permute(0, 2, 3, 1).cpu().numpy())

@@ -1,10 +1,9 @@
-"""A network as the adversary: it looks at an image and perturbs it in one pass, and learns along.
+"""Adversarial training with a network that perturbs images in one pass and is trained along.
 
 Wang & Yu (2019), "A direct approach to robust deep learning using adversarial networks", arXiv:1905.09591.
-The classifier minimizes the loss on clean and on perturbed images, the adversary maximizes the latter. The
-classifier's gradient has a third part, which holds back changes that would steepen the adversary's loss
-(their equation 9, as a finite difference). Layers, rates and the number of the adversary's steps are those
-of the authors' published program.
+The classifier minimizes the loss on clean and on perturbed images, the adversary maximizes the latter. A
+third term of the classifier's gradient penalizes a steep loss of the adversary (their equation 9, as a finite
+difference). Layers, rates and the number of the adversary's steps are those of the authors' program.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from beaufort._core.errors import OptionError
-from beaufort._core.validation import validate_integer, validate_number
+from beaufort._core.validation import validate_integer, validate_number, validate_positive
 from beaufort.training.interventions.base import Intervention, TrainingContext, plain_loss
 
 
 class Adversary(nn.Module):
-    """Two strided convolutions and two back; a perturbation in -1..1 comes out."""
+    """Two strided and two transposed convolutions that return a perturbation in -1..1."""
 
     def __init__(self, width: int = 64, channels: int = 1) -> None:
         super().__init__()
@@ -38,7 +36,7 @@ class Adversary(nn.Module):
 
 
 def _batch_norm(width: int) -> nn.BatchNorm2d:
-    """With the statistics of the batch always: the adversary is used in training alone."""
+    """Always uses batch statistics, because the adversary is used only in training."""
     return nn.BatchNorm2d(width, track_running_stats=False)
 
 
@@ -53,22 +51,21 @@ def make(
     width: int = 64,
     channels: int = 1,
 ) -> Intervention:
-    """Train against a network that perturbs.
+    """Train against a network that perturbs images.
 
     Args:
-        training: what it is part of.
-        epsilon: how far a value may be moved; the intensity range is [0, 1].
-        steps: of the adversary for each step of the classifier, on the same batch.
-        rate: the adversary's learning rate; momentum is 0.9.
-        weight_decay: the adversary's.
-        smoothness: weight of the third part of the gradient; 0 leaves it out.
+        training: context of the training run.
+        epsilon: largest change of a value in 0..1.
+        steps: steps of the adversary per step of the classifier, on the same batch.
+        rate: learning rate of the adversary; its momentum is 0.9.
+        weight_decay: weight decay of the adversary.
+        smoothness: weight of the third term of the gradient.
         width: channels of the adversary's first layer.
-        channels: of the images.
+        channels: channels of the images.
     """
-    for name, value in (("epsilon", epsilon), ("rate", rate), ("weight_decay", weight_decay)):
-        validate_number(name, value, 0, 1)
-    if rate == 0:
-        raise OptionError("rate must be above 0, got 0")
+    validate_number("epsilon", epsilon, 0, 1)
+    validate_number("weight_decay", weight_decay, 0, 1)
+    validate_positive("rate", rate, 1)
     validate_number("smoothness", smoothness, 0, 1000)
     for name, count in (("steps", steps), ("width", width), ("channels", channels)):
         validate_integer(name, count, 1, 100_000)
@@ -92,9 +89,8 @@ def make(
         if not smoothness:
             return total + plain_loss(model, moved, labels)
         further = _one_step_further(adversary, attacked, model, images, labels, virtual, epsilon)
-        share = smoothness / virtual
         here, there = plain_loss(model, moved, labels), plain_loss(model, further, labels)
-        return total + here + share * (here - there)
+        return total + here + smoothness / virtual * (here - there)
 
     def state() -> dict[str, Tensor]:
         momenta = {
@@ -125,7 +121,7 @@ def _one_step_further(
     virtual: float,
     epsilon: float,
 ) -> Tensor:
-    """What the adversary would make after one more small step, which it does not take."""
+    """Return the images that the adversary would make after one more small step."""
     parameters = dict(adversary.named_parameters())
     slopes = torch.autograd.grad(-attacked(model, images, labels), list(parameters.values()))
     moved = {

@@ -1,4 +1,4 @@
-"""Noise augmentation: the loss is taken on images with noise, drawn anew at every step."""
+"""Training on images with noise, drawn in each step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from beaufort._core.errors import OptionError
-from beaufort._core.validation import validate_choice, validate_number
+from beaufort._core.validation import validate_choice, validate_number, validate_positive
 from beaufort.training.interventions.base import (
     Intervention,
     TrainingContext,
@@ -26,10 +26,10 @@ def make(
     """Train on noisy images.
 
     Args:
-        training: what it is part of.
+        training: context of the training run.
         noise: `uniform` or `gaussian`.
-        strength: the limit of uniform noise, the standard deviation of Gaussian; values are in 0..1.
-        clean: the share of images that get none.
+        strength: limit of uniform noise, standard deviation of Gaussian noise; values are in 0..1.
+        clean: fraction of images without noise.
     """
     check_noise(noise, strength)
     if validate_number("clean", clean, 0, 1) == 1:
@@ -48,17 +48,10 @@ def make(
 def check_noise(kind: str, strength: float) -> None:
     """Validate the kind and the strength of noise."""
     validate_choice("noise", kind, KINDS)
-    if validate_number("strength", strength, 0, 1) == 0:
-        raise OptionError("strength must be above 0, got 0")
+    validate_positive("strength", strength, 1)
 
 
 def with_noise(images: Tensor, kind: str, strength: float) -> Tensor:
-    """The images with noise, cut at 0 and 1.
-
-    Args:
-        images: values in 0..1.
-        kind: `uniform` between -strength and strength, or `gaussian` with that standard deviation.
-        strength: in units of the values.
-    """
+    """Return images with uniform or Gaussian noise, clipped to 0..1."""
     draw = torch.rand_like(images) * 2 - 1 if kind == "uniform" else torch.randn_like(images)
     return (images + strength * draw).clamp(0, 1)

@@ -1,8 +1,7 @@
-"""Adversarial training: the loss is taken on the worst images that PGD finds near the clean ones.
+"""Adversarial training on the worst images that PGD finds near the clean ones.
 
 Madry et al. (2018), "Towards deep learning models resistant to adversarial attacks", arXiv:1706.06083. The
-attack is that of `beaufort.suites.attacks`, in the form that papers train with: a random start, and the last
-image counts.
+attack is that of `beaufort.suites.attacks` with a random start, and the last image counts.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from beaufort._core.errors import OptionError
-from beaufort._core.validation import validate_integer, validate_number
+from beaufort._core.validation import validate_integer, validate_positive
 from beaufort.suites.attacks.pgd import PGD
 from beaufort.training.interventions.base import Intervention, TrainingContext, plain_loss
 
@@ -26,15 +24,13 @@ def make(
     """Train on adversarial images only.
 
     Args:
-        training: what it is part of.
-        epsilon: how far a value may be moved; the intensity range is [0, 1].
-        step: how far one step moves it.
-        steps: how many steps there are, from a random start.
+        training: context of the training run.
+        epsilon: largest change of a value in 0..1.
+        step: change per step.
+        steps: number of steps, from a random start.
     """
-    for name, value in (("epsilon", epsilon), ("step", step)):
-        validate_number(name, value, 0, 1)
-        if value == 0:
-            raise OptionError(f"{name} must be above 0, got {value!r}")
+    validate_positive("epsilon", epsilon, 1)
+    validate_positive("step", step, 1)
     validate_integer("steps", steps, 1, 100_000)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -46,9 +42,9 @@ def make(
 def perturbed(
     model: nn.Module, images: Tensor, labels: Tensor, epsilon: float, step: float, steps: int
 ) -> Tensor:
-    """Images within `epsilon` of these, in the maximum norm, that the network likes less."""
+    """Return images within `epsilon` of `images` in the maximum norm that increase the loss."""
     attack = PGD(name="training", norm="linf", steps=steps, step=step / epsilon, keep_best=False)
-    seed = int(torch.randint(2**62, ()))  # of this step's own numbers
+    seed = int(torch.randint(2**62, ()))  # from the random numbers of this step
     words = np.arange(len(images), dtype=np.uint64)
     victim: Any = _Learner(model)
     found: Tensor = attack.perturb(victim, images, labels, radius=epsilon, words=words, seed=seed)
@@ -57,16 +53,16 @@ def perturbed(
 
 @dataclass(frozen=True)
 class _Learner:
-    """A network in training as an attack sees it: its loss, whatever that is, and no label space."""
+    """A network in training as the victim of an attack: its own loss, and no label space."""
 
     model: nn.Module
 
     def look(self, *_: Tensor) -> tuple[None, None, None]:
-        """Nothing: the attack is told the labels, and stops for no image."""
+        """Return nothing: the labels are known, and the attack stops for no image."""
         return None, None, None
 
     def gradients(self, pixels: Tensor, truth: Tensor) -> tuple[None, None, Tensor]:
-        """The gradient of the loss with respect to the images."""
+        """Return the gradient of the loss with respect to the images."""
         pixels = pixels.detach().requires_grad_()
         (slope,) = torch.autograd.grad(plain_loss(self.model, pixels, truth), pixels)
         return None, None, slope

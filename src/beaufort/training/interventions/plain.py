@@ -1,4 +1,4 @@
-"""No intervention: images as they are, or blended with others by mixup."""
+"""Plain training, optionally with mixup."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from beaufort.training.interventions.base import Intervention, TrainingContext
 
 
 def make(training: TrainingContext, *, mixup: float = 0.0) -> Intervention:
-    """Plain training.
+    """Train on the images as they are.
 
     Args:
-        training: what it is part of.
-        mixup: blends each image with another of its batch, and the losses of both labels alike. The
-            proportion is drawn for each image from a Beta distribution with both parameters of this value;
-            Zhang et al. (2018), arXiv:1710.09412, draw one for the batch. 0 for none.
+        training: context of the training run.
+        mixup: parameter of the Beta distribution of the proportion in which each image is blended with
+            another of its batch; 0 turns mixup off. Zhang et al. (2018), arXiv:1710.09412, draw one
+            proportion per batch.
     """
     validate_number("mixup", mixup, 0, 1000)
     if mixup == 0:
@@ -29,13 +29,13 @@ def make(training: TrainingContext, *, mixup: float = 0.0) -> Intervention:
 
 
 def _mixed_loss(model: nn.Module, images: Tensor, labels: Tensor, spread: float) -> Tensor:
-    """Cross entropy of blended images."""
+    """Return the cross entropy of blended images."""
     if hasattr(model, "loss"):
-        raise OptionError("mixup must be 0 for a network with a loss of its own")
+        raise OptionError("mixup cannot be used with a network that has its own loss")
     both = torch.full((), float(spread), device=images.device)
-    share = torch.distributions.Beta(both, both, validate_args=False).sample((len(images),))
+    portion = torch.distributions.Beta(both, both, validate_args=False).sample((len(images),))
     order = torch.randperm(len(images), device=images.device)
-    logits = model(torch.lerp(images[order], images, share[:, None, None, None])).float()
+    logits = model(torch.lerp(images[order], images, portion[:, None, None, None])).float()
     first = functional.cross_entropy(logits, labels, reduction="none")
     second = functional.cross_entropy(logits, labels[order], reduction="none")
-    return torch.lerp(second, first, share).mean()
+    return torch.lerp(second, first, portion).mean()

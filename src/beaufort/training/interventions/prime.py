@@ -1,9 +1,9 @@
-"""PRIME-like training: images mixed with random filters, random warps and random maps of colors.
+"""PRIME-like training: images mixed with random filters, random warps and random color maps.
 
 After Modas, Rade, Ortiz-Jiménez, Moosavi-Dezfooli & Frossard (2022), "PRIME: a few primitives can boost
-robustness to common corruptions", arXiv:2112.13547: maximum-entropy versions of three kinds of change, in
-chains, mixed with Dirichlet weights. The kinds and the mixing are the paper's; strengths are set here in
-plain units, so results are not those of its program.
+robustness to common corruptions", arXiv:2112.13547: maximum-entropy versions of three transformations, in
+chains, mixed with Dirichlet weights. Transformations and mixing are those of the paper; strengths are in
+other units, so results differ from those of its program.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def make(
     *,
     width: int = 3,
     depth: int = 3,
-    filter: float = 1.0,  # noqa: A002  what it is the strength of
+    filter: float = 1.0,  # noqa: A002
     warp: float = 1.0,
     color: float = 0.05,
 ) -> Intervention:
     """Train on randomly filtered, warped and recolored images.
 
     Args:
-        training: what it is part of; everything is done on its device.
-        width: how many chains are mixed.
-        depth: the most changes of a chain.
-        filter: the largest standard deviation of the taps of a random 3×3 filter, which is added to none.
-        warp: the largest displacement of a random warp along an axis, root mean square, in pixels.
-        color: the largest standard deviation of the coefficients of a random map of values.
+        training: context of the training run.
+        width: number of chains.
+        depth: maximum number of transformations in a chain.
+        filter: largest standard deviation of the random part of the 3×3 filter taps.
+        warp: largest root mean square displacement of a random warp along an axis, in pixels.
+        color: largest standard deviation of the coefficients of a random color map.
     """
     for name, value in (("filter", filter), ("warp", warp), ("color", color)):
         validate_number(name, value, 0, 100)
@@ -63,7 +63,7 @@ def prime(
     warp: float = 1.0,
     color: float = 0.05,
 ) -> Tensor:
-    """Changed versions of images with values in 0..1; the clean image is one part of the mixture."""
+    """Return transformed versions of images in 0..1, mixed with the clean images."""
     changes = [
         lambda some: random_filter(some, filter),
         lambda some: random_warp(some, warp),
@@ -75,7 +75,7 @@ def prime(
 
 
 def random_filter(images: Tensor, most: float) -> Tensor:
-    """Each image under a 3×3 filter of its own, the same for all channels."""
+    """Apply a random 3×3 filter to each image, the same for all channels."""
     count, channels, height, width = images.shape
     sigma = most * torch.rand(count, 1, 1, 1, device=images.device)
     taps = sigma * torch.randn(count, 1, 3, 3, device=images.device)
@@ -88,7 +88,7 @@ def random_filter(images: Tensor, most: float) -> Tensor:
 
 
 def random_warp(images: Tensor, most: float, waves: int = 8) -> Tensor:
-    """Each image moved by a smooth field of its own that is zero at the borders, a sum of sine waves."""
+    """Warp each image by a random sum of sine waves that is zero at the borders."""
     count, _, height, width = images.shape
     device = images.device
     order = torch.arange(1, waves + 1, device=device, dtype=torch.float32)
@@ -112,7 +112,7 @@ def random_warp(images: Tensor, most: float, waves: int = 8) -> Tensor:
 
 
 def random_colors(images: Tensor, most: float, waves: int = 20) -> Tensor:
-    """Each channel of each image under a smooth map of values of its own that keeps 0 and 1."""
+    """Apply a random smooth map that keeps 0 and 1 to the values of each channel of each image."""
     count, channels = images.shape[:2]
     sigma = most * torch.rand(count, 1, 1, device=images.device)
     heights = sigma * torch.randn(count, channels, waves, device=images.device)

@@ -1,7 +1,7 @@
-"""Pruning by magnitude: the smallest weights of a network are set to 0 at the start and stay there.
+"""Fine-tuning after pruning by magnitude: the smallest weights are set to 0 and stay 0.
 
 Han, Pool, Tran & Dally (2015), "Learning both weights and connections for efficient neural networks",
-arXiv:1506.02626; here in one step, over all convolutions and linear layers together.
+arXiv:1506.02626; here in one step, over all convolutions and linear layers.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_fraction
 from beaufort.training.interventions.base import Intervention, TrainingContext, plain_loss
 
 
 def make(training: TrainingContext, *, share: float) -> Intervention:
-    """Fine-tune a pruned network; `start` of the recipe names the one that is pruned.
+    """Prune and fine-tune the network that `start` of the recipe names.
 
     Args:
-        training: what it is part of.
-        share: of the weights that are removed.
+        training: context of the training run.
+        share: fraction of the weights to remove.
     """
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-        raise OptionError(f"share must be a number between 0 and 1, got {share!r:.60}")
+    validate_fraction("share", share)
     masks, pruned = dict[str, Tensor](), set[int]()
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def make(training: TrainingContext, *, share: float) -> Intervention:
 
 
 def _hold(weight: Tensor, mask: Tensor) -> None:
-    """Set weights to 0 and keep their gradients there, so that no step moves them: 0 has no decay either."""
+    """Set masked weights and their gradients to 0, so that no step changes them."""
     with torch.no_grad():
         weight.mul_(mask)
     weight.register_hook(lambda slope: slope * mask)
@@ -53,24 +53,18 @@ def _weights(model: nn.Module) -> list[tuple[str, Tensor]]:
         if isinstance(layer, nn.Conv2d | nn.Linear)
     ]
     if not found:
-        raise OptionError(
-            "pruning must have a network with convolutions (Conv2d) or linear layers (Linear), whose weights "
-            "it removes, got one without"
-        )
+        raise OptionError("pruning requires a network with Conv2d or Linear layers")
     return found
 
 
 def _largest(layers: dict[str, Tensor], share: float) -> dict[str, Tensor]:
-    """1 for the given share of all weights, those that are largest, and 0 for the others.
-
-    Of weights that are alike, as those that an earlier pruning removed, the first are removed.
-    """
+    """Return masks of the largest weights; among equal weights, the first are removed."""
     sizes = torch.cat([weight.detach().abs().flatten() for weight in layers.values()])
     kept = max(1, round(share * len(sizes)))
     mask = torch.ones_like(sizes, dtype=torch.float32)
     mask[sizes.argsort(stable=True)[: len(sizes) - kept]] = 0
     parts = mask.split([weight.numel() for weight in layers.values()])
     return {
-        name: torch.zeros_like(weight).copy_(part.view_as(weight))  # laid out in memory as the weights
+        name: torch.zeros_like(weight).copy_(part.view_as(weight))  # with the memory layout of the weights
         for (name, weight), part in zip(layers.items(), parts, strict=True)
     }

@@ -1,8 +1,8 @@
-"""AdaIN with the weights of a user: Huang & Belongie (2017), arXiv:1703.06868.
+"""AdaIN with weights provided by the user: Huang & Belongie (2017), arXiv:1703.06868.
 
-The folder has `vgg_normalised.pth` and `decoder.pth` as public implementations publish them (tensors by
-number of layer; RGB in 0..1 without mean and standard deviation), and a folder `styles` of pictures. The
-strength moves the features of an image toward the statistics of the style's.
+The directory contains `vgg_normalised.pth` and `decoder.pth` of public implementations (tensors by layer
+number; RGB in 0..1 without normalization), and a directory `styles` of images. The strength interpolates
+between the features of an image and those with the statistics of the style.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from beaufort.training.stylization.shift import StylizerError
 
 _STYLE_SIDE = 256
 _LEAST = 16
-"""Pixels a side that the networks need: after three halvings, two are left to be mirrored at the border."""
+"""Minimum side: after three halvings, reflection padding needs two pixels."""
 
 
 def encoder() -> nn.Sequential:
-    """VGG-19 up to its layer relu4_1, behind a 1×1 convolution that scales the colors."""
+    """Return VGG-19 up to its layer relu4_1, after a 1×1 convolution that scales the colors."""
     layers: list[nn.Module] = [nn.Conv2d(3, 3, 1)]
     inside = 3
     for outside, pooled in (
@@ -52,7 +52,7 @@ def encoder() -> nn.Sequential:
 
 
 def decoder() -> nn.Sequential:
-    """The way back: the mirror image of the encoder, with nearest neighbors in place of pooling."""
+    """Return the mirrored encoder, with nearest-neighbor upsampling instead of pooling."""
     layers: list[nn.Module] = []
     inside = 512
     for outside, enlarged in (
@@ -68,7 +68,7 @@ def decoder() -> nn.Sequential:
 
 @dataclass(frozen=True, eq=False)
 class AdaIN:
-    """The two networks and the statistics of the styles, as the shift `stylize` uses them."""
+    """The two networks and the statistics of the styles."""
 
     encode: nn.Module
     decode: nn.Module
@@ -90,7 +90,7 @@ class AdaIN:
         return 8
 
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
-        """Paint images."""
+        """Return stylized images."""
         height, width = images.shape[1:3]
         down, right = (max(-side % 8, _LEAST - side) for side in (height, width))
         wide = np.pad(images, ((0, 0), (0, down), (0, right), (0, 0)), mode="symmetric")
@@ -105,56 +105,54 @@ class AdaIN:
 
 
 def moments(features: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation over space, `(n, channels)`."""
+    """Return mean and standard deviation over space, `(n, channels)`."""
     flat = features.flatten(2)
     return flat.mean(2), (flat.var(2) + 1e-5).sqrt()
 
 
 def open_adain(folder: Path, device: str = "auto") -> AdaIN:
-    """AdaIN from the files of a folder."""
+    """Load AdaIN from a directory."""
     where = choose_device(device)
     files = {"encoder": folder / "vgg_normalised.pth", "decoder": folder / "decoder.pth"}
     nets = {"encoder": encoder(), "decoder": decoder()}
     for name, file in files.items():
         if not file.is_file():
-            raise StylizerError(f"AdaIN needs {file.name} in {folder}, and it is not there")
+            raise StylizerError(f"AdaIN weights not found: {file}")
         _fill(nets[name], file)
         nets[name].to(where).eval()
-    pictures = sorted(path for path in (folder / "styles").glob("*") if is_image_name(path.name))
-    if not pictures:
-        raise StylizerError(f"AdaIN needs pictures (PNG, JPEG) in {folder / 'styles'}, and there are none")
+    images = sorted(path for path in (folder / "styles").glob("*") if is_image_name(path.name))
+    if not images:
+        raise StylizerError(f"no style images (PNG, JPEG) found in {folder / 'styles'}")
     with torch.no_grad():
         rows = [
-            torch.stack(moments(nets["encoder"](as_values(_style(path)[None], where))), 1)
-            for path in pictures
+            torch.stack(moments(nets["encoder"](as_values(_style(path)[None], where))), 1) for path in images
         ]
     digests = {name: f"sha256:{_sha256(file)}" for name, file in files.items()}
-    digests["styles"] = f"sha256:{hashlib.sha256(''.join(map(_sha256, pictures)).encode()).hexdigest()}"
+    digests["styles"] = f"sha256:{hashlib.sha256(''.join(map(_sha256, images)).encode()).hexdigest()}"
     facts = {"network": "adain", **digests, "features": "vgg19"}
     return AdaIN(nets["encoder"], nets["decoder"], torch.cat(rows), facts, where)
 
 
 def _fill(net: nn.Module, file: Path) -> None:
-    """Weights by number of layer; a file of the whole VGG-19 has more than are needed."""
+    """Load weights by layer number; a file of the whole VGG-19 has more than needed."""
     tensors = read_tensors(file)
     wanted = net.state_dict()
     missing = [
         key for key, value in wanted.items() if key not in tensors or tensors[key].shape != value.shape
     ]
     if missing:
-        raise StylizerError(
-            f"{file} must have {missing[0]} of shape {tuple(wanted[missing[0]].shape)}, as AdaIN has"
-        )
+        shape = tuple(wanted[missing[0]].shape)
+        raise StylizerError(f"{file} does not fit AdaIN: missing tensor {missing[0]} of shape {shape}")
     net.load_state_dict({key: tensors[key].float() for key in wanted})
 
 
 def _style(path: Path) -> Bytes:
     try:
-        picture: Image.Image = flatten(read_image(path))
+        image: Image.Image = flatten(read_image(path))
     except ImageFileError as error:
-        raise StylizerError(f"{path} must be a picture to be a style ({error})") from None
-    size = short_side_size(*picture.size, _STYLE_SIDE)
-    return resize_crop(np.asarray(picture.convert("RGB")), size, center_box(*size, _STYLE_SIDE))
+        raise StylizerError(f"cannot read the style image {path}: {error}") from None
+    size = short_side_size(*image.size, _STYLE_SIDE)
+    return resize_crop(np.asarray(image.convert("RGB")), size, center_box(*size, _STYLE_SIDE))
 
 
 def _sha256(path: Path) -> str:

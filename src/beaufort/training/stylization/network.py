@@ -1,9 +1,8 @@
-"""A small network that paints in several styles, one of which is none, and the loss that teaches it.
+"""A small network that paints in several styles, and its loss.
 
 Johnson, Alahi & Fei-Fei (2016), arXiv:1603.08155: a feed-forward network and a loss on the features of a
-classifier. Dumoulin, Shlens & Kudlur (2017), arXiv:1610.07629: one network for many styles, which differ in
-the scales and offsets of normalization alone; between two of them lie mixtures. Style 0 is none: the image
-itself.
+classifier. Dumoulin, Shlens & Kudlur (2017), arXiv:1610.07629: one network for many styles, which differ only
+in the scales and offsets of normalization and can be mixed. Style 0 is the image itself.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from beaufort._core.errors import ImageValueError, OptionError
 from beaufort._core.validation import validate_integer, validate_number
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD
 from beaufort.models.torch import choose_device, load_weights
-from beaufort.training.stylization.pictures import STYLES, style_picture
+from beaufort.training.stylization.patterns import STYLES, style_image
 from beaufort.training.stylization.shift import StylizerError
 
 _PAD = 16
-"""Pixels of a mirrored border, which is cut off again: no frame is painted."""
+"""Width of the mirrored border that is added and cropped, to avoid painted frames."""
 _STEP, _LEAST = 4, 20
-"""Of the sides of images that it learns from: they are halved twice, and its teacher has to see a pixel."""
+"""Sides of training images are halved twice, and the features need at least one pixel."""
 
 
 class StyledNorm(nn.Module):
-    """Instance normalization with a scale and an offset for each style, mixed by weights."""
+    """Instance normalization with the weighted scales and offsets of the styles."""
 
     def __init__(self, channels: int, styles: int) -> None:
         super().__init__()
@@ -43,13 +42,13 @@ class StyledNorm(nn.Module):
         self.offset = nn.Parameter(torch.zeros(styles, channels))
 
     def forward(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Normalized features; `weights` are `(n, styles)`."""
+        """Return normalized features; `weights` are `(n, styles)`."""
         scale, offset = (weights @ one for one in (self.scale, self.offset))
         return functional.instance_norm(x) * scale[..., None, None] + offset[..., None, None]
 
 
 class StyledConv(nn.Module):
-    """A convolution on mirrored borders, then a styled normalization."""
+    """A convolution with mirrored borders, then a styled normalization."""
 
     def __init__(self, inside: int, outside: int, size: int, styles: int, stride: int = 1) -> None:
         super().__init__()
@@ -58,14 +57,14 @@ class StyledConv(nn.Module):
         self.border = size // 2
 
     def forward(self, x: Tensor, weights: Tensor) -> Tensor:
-        """Features before the nonlinearity."""
+        """Return features before the nonlinearity."""
         wide = functional.pad(x, (self.border,) * 4, mode="reflect")
         found: Tensor = self.norm(self.conv(wide), weights)
         return found
 
 
 class StyleNetwork(nn.Module):
-    """Paints images of values in 0..1; its loss is on the features of a SqueezeNet 1.1."""
+    """Paints images in 0..1; its loss uses the features of a SqueezeNet 1.1."""
 
     def __init__(
         self, styles: int, width: int, blocks: int, features: str, style_weight: float, side: int
@@ -86,7 +85,7 @@ class StyleNetwork(nn.Module):
         self._teacher = _Teacher(Path(features), styles, side) if features else None
 
     def forward(self, images: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Painted images in 0..1; `weights` of the styles, the image itself first; that alone if None."""
+        """Return painted images; `weights` are those of no style and each style, by default of no style."""
         if weights is None:
             weights = functional.one_hot(torch.zeros(len(images), dtype=torch.long), self.styles + 1)
         weights = weights.to(images.device, images.dtype)
@@ -98,15 +97,15 @@ class StyleNetwork(nn.Module):
         for layer in self.up:
             x = functional.relu(layer(functional.interpolate(x, scale_factor=2), weights))
         change = self.last(functional.pad(x, (4,) * 4, mode="reflect"))
-        # normalization forgets how bright and colorful an image is, so each style keeps a share of it
+        # normalization loses brightness and colors, so each style keeps a fraction of them
         kept = (weights @ self.kept)[:, None, None, None]
         return torch.sigmoid(change + kept * torch.logit(images, eps=1 / 512))
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG002  photos have none
-        """Content and style of the painted images; a style each is drawn, none of them among the styles."""
+        """Return the loss of the images painted in random styles, including no style."""
         if self._teacher is None:
             raise StylizerError(
-                "a stylizer needs features to learn from; give --set architecture_options.features=FILE"
+                "training a stylizer requires features; pass --set architecture_options.features=FILE"
             )
         _check_shape(images)
         self._teacher.to(images.device)
@@ -119,35 +118,32 @@ def _check_shape(images: Tensor) -> None:
     channels, height, width = images.shape[1:]
     if channels != 3 or height % _STEP or width % _STEP or min(height, width) < _LEAST:
         raise ImageValueError(
-            f"a stylizer must learn from images in color whose sides are multiples of {_STEP} and at least "
-            f"{_LEAST} pixels, got {channels} × {height} × {width} (channels, height, width); --side 128 "
-            "brings photos to squares in color"
+            f"a stylizer requires color images with sides of at least {_LEAST} pixels that are multiples of "
+            f"{_STEP}, got {channels} × {height} × {width} (channels, height, width); resize them with --side"
         )
 
 
 class _Teacher:
-    """Features of a frozen SqueezeNet 1.1, and the Gram matrices of the style pictures."""
+    """Features of a frozen SqueezeNet 1.1, and the Gram matrices of the style images."""
 
     def __init__(self, file: Path, styles: int, side: int) -> None:
         if not file.is_file():
-            raise StylizerError(
-                f"features must name the state dict of a SqueezeNet 1.1, and {file} is no file"
-            )
+            raise StylizerError(f"features (state dict of a SqueezeNet 1.1) not found: {file}")
         self.features: Any = _squeezenet_features()
         load_weights(self.features, file)
         self.features.float().eval().requires_grad_(False)
         self.digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        drawn = np.stack([style_picture(number, side) for number in range(styles)])
+        drawn = np.stack([style_image(number, side) for number in range(styles)])
         with torch.no_grad():
             self.known = _grams(self.maps(torch.from_numpy(drawn).permute(0, 3, 1, 2).float() / 255))
 
     def to(self, device: torch.device) -> None:
-        """Move everything to a device."""
+        """Move all tensors to a device."""
         self.features.to(device)
         self.known = [one.to(device) for one in self.known]
 
     def maps(self, images: Tensor) -> list[Tensor]:
-        """Feature maps of four depths."""
+        """Return feature maps of four depths."""
         mean, std = (
             torch.tensor(values, device=images.device).view(1, 3, 1, 1)
             for values in (IMAGENET_MEAN, IMAGENET_STD)
@@ -160,9 +156,9 @@ class _Teacher:
         return found
 
     def __call__(self, images: Tensor, painted: Tensor, chosen: Tensor, weight: float) -> Tensor:
-        """The loss: content of all, style of those that have one, pixels of those that have none.
+        """Return the loss: content of all images, style of those with one, pixels of those without.
 
-        Content and style are relative to what is wanted: features are large numbers, of any size.
+        Content and style are relative to their targets, because the scale of features varies.
         """
         with torch.no_grad():
             clean = self.maps(images)
@@ -179,13 +175,13 @@ class _Teacher:
 
 
 def _grams(maps: list[Tensor]) -> list[Tensor]:
-    """How features go together, `(n, c, c)` of each depth."""
+    """Return the Gram matrices of the features, `(n, c, c)` of each depth."""
     flat = [one.flatten(2) for one in maps]
     return [one @ one.transpose(1, 2) / one.shape[2] / one.shape[1] for one in flat]
 
 
 def _squeezenet_features() -> nn.Module:
-    """The layers of SqueezeNet 1.1 with torchvision's names; the classifier is there for its file's sake."""
+    """Return SqueezeNet 1.1 with torchvision's layer names; the classifier is needed to load its file."""
 
     class Fire(nn.Module):
         def __init__(self, inside: int, small: int, large: int) -> None:
@@ -223,15 +219,15 @@ def make(
     style_weight: float = 1.0,
     side: int = 256,
 ) -> StyleNetwork:
-    """A network for the style pictures of `beaufort.training.stylization`.
+    """Return a network for the style images of `beaufort.training.stylization`.
 
     Args:
-        styles: how many of the pictures it learns, at most all 16.
+        styles: number of style images to learn, at most 16.
         width: filters of the first layer.
-        blocks: residual blocks.
-        features: file with the state dict of a SqueezeNet 1.1, which it learns from; not needed to paint.
-        style_weight: of the style beside the content.
-        side: of the style pictures that it learns from, in pixels.
+        blocks: number of residual blocks.
+        features: state dict of a SqueezeNet 1.1, needed for training only.
+        style_weight: weight of the style relative to the content.
+        side: side of the style images in pixels.
     """
     validate_integer("styles", styles, 1, STYLES)
     validate_integer("width", width, 1, 1024)
@@ -243,7 +239,7 @@ def make(
 
 @dataclass(frozen=True, eq=False)
 class Stylizer:
-    """A trained network as the shift `stylize` uses it."""
+    """A trained network, as used by the shift `stylize`."""
 
     network: StyleNetwork
     facts: dict[str, Any]
@@ -255,14 +251,14 @@ class Stylizer:
 
     @property
     def strengths(self) -> tuple[float, ...]:
-        return (0.0, 0.3, 0.4, 0.5, 0.6, 0.7)  # below, little changes; above, not much is left of an image
+        return (0.0, 0.3, 0.4, 0.5, 0.6, 0.7)  # less has little effect, more destroys the image
 
     @property
     def batch(self) -> int:
         return 16
 
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
-        """Paint images; sides are filled up to multiples of 4 and cut off again."""
+        """Return painted images; they are padded to multiples of 4 and cropped."""
         height, width = images.shape[1:3]
         down, right = _PAD + -height % 4, _PAD + -width % 4
         wide = np.pad(images, ((0, 0), (_PAD, down), (_PAD, right), (0, 0)), mode="symmetric")
@@ -287,23 +283,22 @@ def as_pixels(values: Tensor) -> Bytes:
 
 
 def open_stylizer(folder: Path, device: str = "auto") -> Stylizer:
-    """A network that `beaufort train stylizer` made."""
+    """Load a network trained with the recipe `stylizer`."""
     weights = folder / "model.safetensors"
     try:
         recipe = json.loads((folder / "training.json").read_bytes())["recipe"]
         architecture, options = recipe["architecture"], dict(recipe["architecture_options"])
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StylizerError(f"{folder} cannot be read as a trained stylizer ({error})") from None
+        raise StylizerError(f"cannot read a trained stylizer from {folder}: {error}") from None
     if architecture != "stylizer":
         raise StylizerError(
-            f"{folder} must have a network that paints, as `beaufort train stylizer` makes it, got a trained "
-            f"{architecture!r:.60}"
+            f"{folder} must contain a network of `beaufort train stylizer`, got {architecture!r:.60}"
         )
     try:
         network = make(**{**options, "features": ""})
     except (OptionError, TypeError) as error:
-        raise StylizerError(f"{folder} cannot be read as a trained stylizer ({error})") from None
+        raise StylizerError(f"cannot read a trained stylizer from {folder}: {error}") from None
     load_weights(network, weights)
     where = choose_device(device)
     facts = {"network": "beaufort stylizer", "weights": f"sha256:{digest}", "features": "squeezenet1_1"}

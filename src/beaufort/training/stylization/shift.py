@@ -1,4 +1,4 @@
-"""Stylization as a shift of images: the style of an image goes by its id, the strength by the severity."""
+"""The shift `stylize`: the style of an image depends on its id, the strength on the severity."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ from beaufort._core.arrays import Bytes, checked_batch
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.corruptions.rng import Id, id_words, validate_ids
 
-_MOST = 5
-"""Severities go from 0, the network that paints without any style, which may cost accuracy, too, to this."""
-
 VARIABLE = "BEAUFORT_STYLIZER"
 _OWN = Path(__file__).parent / "data"
-"""The network that comes with the package, made by the recipe `stylizer`."""
+"""The network in the package, trained with the recipe `stylizer`."""
 
 
 class StylizerError(BeaufortError, OSError):
-    """A network that stylizes is missing, or its files are not what they must be."""
+    """A stylization network with missing or invalid files."""
 
 
 class StyleNetworkProtocol(Protocol):
-    """What paints: a network of our own, or AdaIN with the weights of a user."""
+    """A stylization network: our own, or AdaIN."""
 
     @property
     def styles(self) -> int:
-        """How many styles there are."""
+        """Number of styles."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What decides the pixels: the kind and the digests of weights and of style pictures."""
+        """What determines the pixels: the kind, and digests of weights and style images."""
 
     @property
     def strengths(self) -> tuple[float, ...]:
-        """How much of a style there is at severities 0 to 5, of 1; 0 is the network without any."""
+        """Fraction of the style at severities 0 to 5."""
 
     @property
     def batch(self) -> int:
-        """How many images to paint at once."""
+        """Batch size."""
 
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
-        """Return stylized images, each in a style of its own."""
+        """Return stylized images, each in its own style."""
 
 
 class Stylize:
-    """`stylize@3`: an `ImageShift`; `BEAUFORT_STYLIZER` names the folder of another network than ours."""
+    """The `ImageShift` `stylize@3`; `BEAUFORT_STYLIZER` names the directory of another network.
+
+    At severity 0, the network paints without a style, which may reduce accuracy too.
+    """
 
     def __init__(self, level: str) -> None:
-        if level not in map(str, range(_MOST + 1)):
-            raise OptionError(f"severity of stylize must be an integer from 0 to {_MOST}, got {level!r:.60}")
+        if level not in ("0", "1", "2", "3", "4", "5"):
+            raise OptionError(f"severity of stylize must be an integer from 0 to 5, got {level!r:.60}")
         self.severity = int(level)
 
     @property
     def features(self) -> str:
-        """The network whose features taught it to paint; empty if that is not known."""
+        """The network whose features were used in training; empty if unknown."""
         return str(_network(_folder()).facts.get("features", ""))
 
     def facts(self, *, seed: int) -> dict[str, Any]:
-        """The strength, the seed of styles and what the network is."""
+        """Return the strength, the seed and the facts about the network."""
         network = _network(_folder())
         return {"version": 1, "strength": network.strengths[self.severity], "seed": seed, **network.facts}
 
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
-        """The images in their styles; grey ones are painted in color and become grey again."""
+        """Return stylized images; grayscale images are painted in color and converted back."""
         images = checked_batch(images, "images are stylized before values are scaled")
         validate_ids(ids, len(images))
         network = _network(_folder())
@@ -86,7 +86,7 @@ class Stylize:
 
 
 def _style_of(word: int, seed: int, count: int) -> int:
-    """The style of an image, the same at all severities."""
+    """Return the style of an image, the same at all severities."""
     digest = hashlib.blake2b(f"beaufort|style|{seed}|{word}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") % count
 
@@ -107,6 +107,6 @@ def _network(folder: str) -> StyleNetworkProtocol:
 
         return open_stylizer(place)
     raise StylizerError(
-        f"{VARIABLE} must name a folder with training.json, as `beaufort train stylizer` makes it, or with "
-        f"vgg_normalised.pth, decoder.pth and a folder styles of pictures (AdaIN), got {folder}"
+        f"{VARIABLE} must be a directory with training.json (from `beaufort train stylizer`) or with AdaIN "
+        f"(vgg_normalised.pth, decoder.pth, styles/), got {folder}"
     )

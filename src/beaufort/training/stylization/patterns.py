@@ -1,4 +1,4 @@
-"""Style pictures, drawn: textures and colors that a network can be taught to paint with."""
+"""Generated style images: textures and colors that a network learns to paint with."""
 
 from __future__ import annotations
 
@@ -8,41 +8,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_integer
 
 STYLES = 16
-"""How many pictures there are."""
+"""Number of style images."""
 
 Floats = NDArray[np.float64]
 
 
-def style_picture(number: int, side: int = 256) -> Bytes:
-    """A style picture, uint8 `(side, side, 3)`; the same number and side give the same bytes.
+def style_image(number: int, side: int = 256) -> Bytes:
+    """Return a style image, uint8 `(side, side, 3)`; deterministic.
 
-    >>> style_picture(3, 64).shape
+    >>> style_image(3, 64).shape
     (64, 64, 3)
     """
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < STYLES:
-        raise OptionError(
-            f"the number of a style must be an integer from 0 to {STYLES - 1}, got {number!r:.60}"
-        )
+    validate_integer("number", number, 0, STYLES - 1)
     rng = np.random.default_rng([20_240, number])
     heights = _DRAWINGS[number % len(_DRAWINGS)](rng, side)
     return _colored(heights, _palette(rng))
 
 
 def _colored(heights: Floats, palette: Floats) -> Bytes:
-    """Heights from 0 to 1 as colors along a palette."""
+    """Map heights from 0 to 1 to colors of a palette."""
     place = np.clip(heights, 0, 1) * (len(palette) - 1)
     low = np.minimum(place.astype(int), len(palette) - 2)
-    share = (place - low)[..., None]
-    mixed = palette[low] * (1 - share) + palette[low + 1] * share
+    portion = (place - low)[..., None]
+    mixed = palette[low] * (1 - portion) + palette[low + 1] * portion
     colors: Bytes = np.rint(np.clip(mixed, 0, 255)).astype(np.uint8)
     return colors
 
 
 def _palette(rng: np.random.Generator) -> Floats:
-    """Five strong colors, from dark to bright."""
+    """Return five strong colors, from dark to bright."""
     colors = rng.uniform(0, 255, (5, 3))
     return np.asarray(colors[np.argsort(colors @ [0.3, 0.59, 0.11])])
 
