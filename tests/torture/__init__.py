@@ -1,5 +1,5 @@
 """What the world can do to a run: damaged and hostile files, and services that misbehave.
 
-The functions here return counts and findings; the tests run a small, fixed share of them, and a longer
+The functions here return counts and findings; the tests run a small, fixed part of them, and a longer
 run calls the same functions with more files.
 """

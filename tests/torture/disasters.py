@@ -1,7 +1,7 @@
 """What happens to the place of a store while a job fills it: full, read-only, removed, shared.
 
-Each disaster comes at a random time. The job tells of it and ends, or goes on; what is stored is whole. When
-the disaster is over, the same command gives what it gives without one. Mounting needs root.
+Each disaster happens at a random time. The job ends with a message or continues; stored files are complete.
+Afterwards the same command gives the result of an undisturbed job. Mounting needs root.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def read_only(field: Field, second: Field, rng: random.Random, wanted: Rows) -> 
                 time.sleep(0.005)
 
         code = field.run(protect, rng.uniform(0, field.seconds))
-        told = ("Read-only", "cannot be written to", "not writable")
-        _hit(field, campaign, "read-only", wanted, code, told)
+        case = ("Read-only", "cannot be written to", "not writable")
+        _hit(field, campaign, "read-only", wanted, code, case)
         _mount(place, "remount,rw")
         _over(field, campaign, "read-only", wanted)
     return campaign
@@ -163,7 +163,7 @@ def _over(field: Field, campaign: Campaign, what: str, wanted: Rows) -> None:
     """The same command again gives everything."""
     with caught(campaign, what):
         if wrong := field.ended_badly(field.run()):
-            campaign.uncaught.append(f"{what}, then again: {wrong}")
-        field.compare(campaign, f"{what}, then again", wanted, whole=True)
-        field.tidy(campaign, f"{what}, tidied up")
-        field.compare(campaign, f"{what}, tidied up", wanted, whole=True)
+            campaign.uncaught.append(f"{what}, resumed: {wrong}")
+        field.compare(campaign, f"{what}, resumed", wanted, whole=True)
+        field.tidy(campaign, f"{what}, after the repair")
+        field.compare(campaign, f"{what}, after the repair", wanted, whole=True)

@@ -187,7 +187,7 @@ def _watched(tally: Tally, folder: Path) -> Iterator[None]:
 
     def refuse(self: Any, *args: Any, **options: Any) -> None:
         tally.findings.append(f"started {args!r:.200}")
-        raise OSError("no program is started here")
+        raise OSError("programs are not allowed here")
 
     def too_long(*_: object) -> None:
         raise TimeoutError("took too long")
@@ -207,7 +207,7 @@ def _watched(tally: Tally, folder: Path) -> Iterator[None]:
         subprocess.Popen.__init__ = started  # type: ignore[method-assign]
 
 
-def _read_one(tally: Tally, kind: str, path: Path, told: str) -> None:
+def _read_one(tally: Tally, kind: str, path: Path, case: str) -> None:
     tally.files += 1
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
@@ -219,14 +219,14 @@ def _read_one(tally: Tally, kind: str, path: Path, told: str) -> None:
         tally.refused[kind] += 1
         str(error).encode("utf-8", "surrogatepass")
     except Exception as error:
-        tally.findings.append(f"{told}: {type(error).__name__}: {error!s:.200}")
+        tally.findings.append(f"{case}: {type(error).__name__}: {error!s:.200}")
     finally:
         signal.alarm(0)
     if (taken := time.process_time() - start) > LONGEST_S:
-        tally.findings.append(f"{told}: took {taken:.1f} s")
+        tally.findings.append(f"{case}: took {taken:.1f} s")
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     if grown > MOST_BYTES:
-        tally.findings.append(f"{told}: took {grown >> 20} MiB")
+        tally.findings.append(f"{case}: needed {grown >> 20} MiB")
 
 
 # Sound files, and what reads them.

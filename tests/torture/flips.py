@@ -51,7 +51,7 @@ def flip_bits(
     seed: int = 0,
     pattern: str = "*",
     heal: Callable[[], object] | None = None,
-    goes_on: Callable[[], bool] = lambda: True,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> Flips:
     """Flip `each` bits of every file of a store, one at a time, and ask every question each time.
 
@@ -61,7 +61,7 @@ def flip_bits(
     right = {name: ask(store) for name, ask in questions.items()}
     for path in sorted(path for path in root.rglob(pattern) if path.is_file()):
         for bit in _places(path, each, rng):
-            if not goes_on() or found.wrong:
+            if not has_time() or found.wrong:
                 return found
             before, state = flipped(path, bit), path.stat()
             found.tried += 1
@@ -73,7 +73,7 @@ def flip_bits(
             if heal is not None:
                 heal()
                 if any(ask(store) != right[name] for name, ask in questions.items()) or store.verify():
-                    found.wrong.append(f"{what}: not healed")
+                    found.wrong.append(f"{what}: not repaired")
             path.write_bytes(before)
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     return found
@@ -101,4 +101,4 @@ def _ask(found: Flips, what: str, path: Path, ask: Callable[[], Any], right: Any
         if answer == right:
             found.right += 1
         else:
-            found.wrong.append(f"{what}: another answer")
+            found.wrong.append(f"{what}: wrong result")

@@ -67,7 +67,7 @@ def gate_beside_damage(row: Row, folder: Path, count: int, *, seed: int) -> None
         fill_store(folder / "sound" / name, {"net": 0.9}, images=30)
     right = _gate(folder / "sound")
     for number in range(count):
-        if not row.goes_on():
+        if not row.has_time():
             return
         rng = random.Random(f"{seed}/gate/{number}")
         kind = list(DAMAGE)[number % len(DAMAGE)]
@@ -96,7 +96,7 @@ def _gate(folder: Path) -> tuple[int, str, BaseException | None]:
 
 def _judge(
     row: Row,
-    told: str,
+    case: str,
     path: Path,
     kind: str,
     right: tuple[int, str, BaseException | None],
@@ -104,10 +104,10 @@ def _judge(
 ) -> None:
     code, said, error = got
     if error is not None:
-        row.uncaught(f"{told}: {type(error).__name__}: {error}")
+        row.uncaught(f"{case}: {type(error).__name__}: {error}")
     elif got == right:
         return
     elif code != 2:
-        row.loss(f"{told}: exit code {code}, {said[-500:]}")
+        row.loss(f"{case}: exit code {code}, {said[-500:]}")
     elif path.name not in said and kind not in ("delete", "folder"):  # whose rows are not there
-        row.loss(f"{told}: the file is not named in {said[-500:]}")
+        row.loss(f"{case}: the file is not named in {said[-500:]}")

@@ -31,7 +31,7 @@ LONGEST_S = 900
 MOST_KILLS = 12
 """In one campaign; then the job is left alone until it ends."""
 LOOKED_AT = 0.4
-"""Share of the kills after which all rows are read at once; at the end they always are."""
+"""Fraction of the kills after which all rows are read; at the end they always are."""
 
 
 class Kind(NamedTuple):
@@ -58,7 +58,7 @@ class Campaign:
     doubles: list[str] = field(default_factory=list)
     uncaught: list[str] = field(default_factory=list)
     rows: int = 0
-    """Answers that were compared at the end."""
+    """Number of predictions compared at the end."""
 
     @property
     def findings(self) -> list[str]:
@@ -156,28 +156,28 @@ class Field:
             self.seconds = time.monotonic() - begin
         return dict(rows_at(self.location).things)
 
-    def compare(self, campaign: Campaign, told: str, wanted: dict[Any, Any], *, whole: bool) -> None:
+    def compare(self, campaign: Campaign, case: str, wanted: dict[Any, Any], *, whole: bool) -> None:
         """See that all rows are those that must be there, or some of them if it is not `whole`, each once."""
-        with caught(campaign, told):
+        with caught(campaign, case):
             seen = rows_at(self.location)
             wrong = [key for key, row in seen.things.items() if wanted.get(key) != row]
             wrong += [key for key in wanted.keys() - seen.things.keys() if whole]
             if wrong:
-                campaign.losses.append(f"{told}: {len(wrong)} rows are missing or wrong, as {wrong[0]}")
+                campaign.losses.append(f"{case}: {len(wrong)} rows are missing or wrong, e.g. {wrong[0]}")
             if seen.doubles:
-                campaign.doubles.append(f"{told}: {seen.doubles} rows too many")
+                campaign.doubles.append(f"{case}: {seen.doubles} duplicate rows")
             campaign.rows = len(seen.things)
 
-    def tidy(self, campaign: Campaign, told: str) -> None:
-        """Keep house: nothing is wrong with the store then, and no passing file is left."""
-        with caught(campaign, told):
+    def tidy(self, campaign: Campaign, case: str) -> None:
+        """Repair the store; it must be sound afterwards, without temporary files."""
+        with caught(campaign, case):
             store = FileStore(self.location)
             store.collect(delete=True)
             if faults := store.verify():
-                campaign.losses.append(f"{told}: {faults}")
+                campaign.losses.append(f"{case}: {faults}")
             left = [path for path in store.disk.files(".") if not _belongs(path.removeprefix("./"))]
             if left:
-                campaign.losses.append(f"{told}: {left[0]} is left")
+                campaign.losses.append(f"{case}: {left[0]} was not removed")
 
     # Killing
 
@@ -185,23 +185,23 @@ class Field:
         """Kill parts of a job, one after the other, until it ends; the end is compared with `wanted`."""
         rng, campaign = random.Random(f"{seed}/{self.kind}/{number}"), Campaign()
         self.begin(f"{seed}-{number}")
-        told = f"{self.kind}, seed {seed}, {number}"
+        case = f"{self.kind}, seed {seed}, {number}"
         while campaign.killed.total() < MOST_KILLS and not campaign.findings:
-            if self._killed(rng, campaign, told):
+            if self._killed(rng, campaign, case):
                 break
             if rng.random() < LOOKED_AT:
-                self.compare(campaign, f"{told}, after a kill", wanted, whole=False)
+                self.compare(campaign, f"{case}, after a kill", wanted, whole=False)
         else:
             if wrong := self.ended_badly(self.run()):
-                campaign.uncaught.append(f"{told}, resumed: {wrong}")
+                campaign.uncaught.append(f"{case}, resumed: {wrong}")
         self.places.settle(self.kind)
-        self.compare(campaign, f"{told}, at the end", wanted, whole=True)
-        self.tidy(campaign, f"{told}, tidied up")
-        self.compare(campaign, f"{told}, tidied up", wanted, whole=True)
+        self.compare(campaign, f"{case}, at the end", wanted, whole=True)
+        self.tidy(campaign, f"{case}, after the repair")
+        self.compare(campaign, f"{case}, after the repair", wanted, whole=True)
         self.places.forget(self.location)
         return campaign
 
-    def _killed(self, rng: random.Random, campaign: Campaign, told: str) -> bool:
+    def _killed(self, rng: random.Random, campaign: Campaign, case: str) -> bool:
         """Let the job run until something of it is killed; whether it came to its end."""
         struck: list[str] = []
         after = rng.uniform(0, self.seconds)
@@ -211,7 +211,7 @@ class Field:
             self.seconds *= 0.8
         said = self.said.read_text(errors="replace")
         if "Traceback" in said or (code != 0 and set(struck) <= {"network"}):
-            campaign.uncaught.append(f"{told}, {struck} killed: exit code {code}: {said[-1500:]}")
+            campaign.uncaught.append(f"{case}, {struck} killed: exit code {code}: {said[-1500:]}")
         return code == 0
 
     def _strike(self, child: int, rng: random.Random) -> Iterator[str]:
@@ -231,9 +231,9 @@ def _belongs(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def caught(campaign: Campaign, told: str) -> Iterator[None]:
+def caught(campaign: Campaign, case: str) -> Iterator[None]:
     """Count an error as a finding."""
     try:
         yield
     except Exception as error:
-        campaign.uncaught.append(f"{told}: {type(error).__name__}: {error}")
+        campaign.uncaught.append(f"{case}: {type(error).__name__}: {error}")

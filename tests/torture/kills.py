@@ -78,7 +78,7 @@ def kill_everywhere(
                 if wrong := check(FileStore(work)):
                     found.wrong.append(f"{at}, {moment}: {wrong}")
             if left := FileStore(work).verify():
-                found.wrong.append(f"{at}, tidied up: {left}")
+                found.wrong.append(f"{at}, after the repair: {left}")
         finally:
             files._TOKEN = token
 

@@ -1,4 +1,4 @@
-"""The parts of `make torture`: each fills rows of the table."""
+"""The parts of `make torture`; each yields rows of the table."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True)
 class Task:
-    """How much there is to do, and where."""
+    """How much to test, and where."""
 
     folder: Path
     seed: int
-    share: float
+    fraction: float
     until: float
     """On the clock of `time.monotonic`."""
 
     def some(self, whole: int) -> int:
-        """The share of a number."""
-        return max(1, round(self.share * whole))
+        """Return the fraction of a count, at least 1."""
+        return max(1, round(self.fraction * whole))
 
     def row(self, what: str) -> Row:
         return Row(what, self.until)
 
 
 def kills_at_every_step(task: Task) -> Iterator[Row]:
-    """Each command killed before each of its steps; with a smaller share, before some of them."""
-    stride = max(1, round(1 / task.share))
+    """Kill each command before each of its steps, or with a smaller fraction before some of them."""
+    stride = max(1, round(1 / task.fraction))
     names = [name for name, command in COMMANDS.items() if command.steps]
     return _killing(task, "at a step", names, lambda bench, row: bench.every_step(row, stride=stride))
 
 
 def kills_at_random(task: Task) -> Iterator[Row]:
-    """Each command killed at any time."""
+    """Kill each command at random times."""
     count = task.some(25)
     return _killing(
         task, "at random", list(COMMANDS), lambda bench, row: bench.at_random(row, count, seed=task.seed)
@@ -73,9 +73,9 @@ def _killing(task: Task, when: str, names: list[str], kill: Callable[[Bench, Row
 
 
 def bits_of_made_stores(task: Task) -> Iterator[Row]:
-    """Every file of stores of both formats, with an index: the right answer or the file's name."""
-    for old, told in ((False, "this format"), (True, "the first format")):
-        row, root = task.row(f"bit flipped in a store of {told}"), task.folder / f"bits {old}"
+    """Flip bits in stores of both formats: each query returns the right result or names the file."""
+    for old, case in ((False, "this format"), (True, "the first format")):
+        row, root = task.row(f"bit flipped in a store of {case}"), task.folder / f"bits {old}"
         store = FileStore(root)
         for start in (0, 30):
             if old:
@@ -85,12 +85,12 @@ def bits_of_made_stores(task: Task) -> Iterator[Row]:
         with mock.patch("beaufort.store._index._WORTH_AN_INDEX", 1):
             query(store, "select 1 from cells")
             questions: dict[str, Question] = {"python": rows_in_python, "sql": rows_in_sql}
-            found = flip_bits(root, questions, task.some(100), seed=task.seed, goes_on=row.goes_on)
-        yield _of_flips(row, found, told, seen=not old)
+            found = flip_bits(root, questions, task.some(100), seed=task.seed, has_time=row.has_time)
+        yield _of_flips(row, found, case, seen=not old)
 
 
 def bits_then_a_run(task: Task) -> Iterator[Row]:
-    """Every file of a store that a run filled: the right answer or the file's name, and the run heals it."""
+    """Flip bits in the store of a run: each query is right or names the file, and `run` repairs it."""
     from beaufort.results import evaluate
 
     row, root = task.row("bit flipped, then `run`"), task.folder / "healed"
@@ -102,36 +102,36 @@ def bits_then_a_run(task: Task) -> Iterator[Row]:
     fill()
     questions: dict[str, Any] = {"python": rows_in_python, "sql": rows_in_sql, "runs": _asked}
     found = flip_bits(
-        root / "store", questions, task.some(60), seed=task.seed, heal=fill, goes_on=row.goes_on
+        root / "store", questions, task.some(60), seed=task.seed, heal=fill, has_time=row.has_time
     )
     yield _of_flips(row, found, "of a run", seen=True)
 
 
 def _asked(store: FileStore) -> list[Any]:
-    """What runs were asked for; the time of the last one is its own."""
+    """Return the settings of the stored runs."""
     return [(record["suite"], record["data"], record["seed"], record["models"]) for record in store.runs()]
 
 
-def _of_flips(row: Row, found: Flips, told: str, *, seen: bool) -> Row:
+def _of_flips(row: Row, found: Flips, case: str, *, seen: bool) -> Row:
     row.count = found.tried
     for wrong in found.wrong:
-        row.loss(f"{told}: {wrong}")
+        row.loss(f"{case}: {wrong}")
     for unseen in found.unseen if seen else ():  # a file of the first format has no digest
-        row.loss(f"{told}: {unseen}: `verify` does not find it")
+        row.loss(f"{case}: {unseen}: `store verify` does not find it")
     return row.end()
 
 
 def gates(task: Task) -> Iterator[Row]:
-    """Exit codes of a gate beside damage."""
+    """Check the exit codes of a gate on damaged stores."""
     row = task.row("`gate` on a damaged store")
     gate_beside_damage(row, task.folder / "gate", task.some(240), seed=task.seed)
     yield row.end()
 
 
 def mutated_files(task: Task) -> Iterator[Row]:
-    """Damaged pictures, archives, arrays, lists, suites and models."""
+    """Read mutated images, archives, arrays, lists, suites and models."""
     row, most, turn = task.row("mutated file"), task.some(20_000), 0
-    while row.count < most and row.goes_on():
+    while row.count < most and row.has_time():
         tally = files.torture_files(min(500, most - row.count), seed=task.seed + turn)
         row.count, turn = row.count + tally.files, turn + 1
         for finding in tally.findings:
@@ -140,11 +140,11 @@ def mutated_files(task: Task) -> Iterator[Row]:
 
 
 def hostile_service(task: Task) -> Iterator[Row]:
-    """A service with bad habits, and options that no model can have."""
+    """Use a hostile service, and invalid options of services and models."""
     asking: dict[str, Callable[[], service.Outcome]] = {
-        "question to a hostile service": service.ask,
-        "impossible address or option of a service": service.ask_with,
-        "impossible option of a model": options.load_with,
+        "request to a hostile service": service.ask,
+        "invalid address or option of a service": service.ask_with,
+        "invalid option of a model": options.load_with,
     }
     for what, ask in asking.items():
         row = task.row(what)
@@ -156,21 +156,21 @@ def hostile_service(task: Task) -> Iterator[Row]:
 
 
 def crowds(task: Task) -> Iterator[Row]:
-    """Processes that write, read and keep house in one store."""
+    """Write, read and repair one store in several processes."""
     for writers in (2, 4, 8):
         row = task.row(
             f"operation of {writers} writers, {writers // 2} readers and `store verify --repair` on one store"
         )
         root = task.folder / f"crowd {writers}"
-        found = crowd(root, seconds=max(2.0, 20 * task.share), writers=writers, readers=writers // 2)
+        found = crowd(root, seconds=max(2.0, 20 * task.fraction), writers=writers, readers=writers // 2)
         row.count = found.written + found.gathered + found.read + found.asked + found.collected
         for wrong in found.wrong:
-            tell = row.double if "twice" in wrong else row.loss if "row" in wrong else row.uncaught
-            tell(f"{writers} writers: {wrong[-1500:]}")
+            report = row.double if "twice" in wrong else row.loss if "row" in wrong else row.uncaught
+            report(f"{writers} writers: {wrong[-1500:]}")
         store = FileStore(root)
         store.collect()
         for finding in store.verify():
-            row.loss(f"{writers} writers, tidied up: {finding}")
+            row.loss(f"{writers} writers, after the repair: {finding}")
         yield row.end()
 
 

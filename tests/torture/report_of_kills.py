@@ -1,4 +1,4 @@
-"""The report of a thousand kills: what was killed, what was compared, what was found."""
+"""The report of a thousand kills."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _LONGEST = 400
 
 
 def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, seed: int) -> None:
-    """Write `kills.md` for people and `kills.json` for programs."""
+    """Write `kills.md` and `kills.json`."""
     rows = [_row(str(kind), lines) for kind in KINDS]
     disasters = [_row(what, lines) for what in DISASTERS]
     whole = _sum(rows)
     text = [
         "# A thousand kills",
         "",
-        f"`make torture KILLS={kills}` with the seed {seed}: one small job, on every engine and into every "
-        "kind of store, with parts of it killed at random times. After each kill the same command goes on; "
-        "after two in five, all that is stored is looked at first. At the end, and again after "
-        "`store verify --repair`, every prediction is compared with those of an "
-        "undisturbed job: `docs/explanation/reliability.md`.",
+        f"`make torture KILLS={kills}` with the seed {seed}: one small job on every engine and every kind "
+        "of store, with parts of it killed at random times. After each kill the same command resumes; after "
+        "two in five, all stored predictions are read first. At the end, and again after "
+        "`store verify --repair`, every prediction is compared with those of an undisturbed job. "
+        "`docs/explanation/reliability.md` explains the columns.",
         "",
         f"{whole['kills']:,} kills in {whole['jobs']:,} jobs; {whole['losses']} losses, "
         f"{whole['doubles']} doubles, {whole['uncaught']} uncaught."
-        + f" **Not complete**: {kills:,} kills were asked for."
+        + f" **Not complete**: {kills:,} kills were requested."
         * (whole["kills"] < kills),
         "",
         *_table(("job", *_VICTIMS), [*rows, whole]),
         "",
         "## Disasters",
         "",
-        "They come at a random time while a job of the local engine fills a store of files. The job ends "
-        "with a message, or does not notice; when it is over, the same command gives everything.",
+        "Each happens at a random time while a job of the local engine writes to a store of files. The job "
+        "ends with a message or is not affected; afterwards the same command completes the store.",
         "",
         *_table(("disaster",), disasters),
         "",
         f"Python {platform.python_version()}, {platform.system()}; Ray as a cluster of two nodes on one "
-        "machine; S3 as a moto server behind a tunnel that is killed too (*network*).",
+        "machine; S3 as a moto server behind a tunnel that is also killed (*network*).",
         "",
     ]
     for finding in (one for line in lines for key in ("losses", "doubles", "uncaught") for one in line[key]):
@@ -63,9 +63,9 @@ def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, s
 
 
 def in_short(finding: str) -> str:
-    """What was done, the exit code, and the last line of the last traceback or of the output.
+    """Shorten a finding to its case, the exit code, and the last line of the traceback or of the output.
 
-    Files are named without their folders, which are those of one machine.
+    Directories are removed from file names.
 
     >>> in_short("two kills: exit code 1: a table\\nerror: /tmp/a/store is gone\\n")
     'two kills: exit code 1: error: store is gone'
@@ -107,7 +107,7 @@ def _table(first: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> list[str]:
         "uncaught",
         "seconds",
     )
-    names = {"jobs": "jobs" if victims else "times", "rows": "answers compared"}
+    names = {"jobs": "jobs" if victims else "times", "rows": "predictions compared"}
     lines = [
         "| " + " | ".join((head, *(names.get(name, name) for name in columns))) + " |",
         "|---|" + "---:|" * len(columns),

@@ -369,7 +369,7 @@ def ask(names: list[str] | None = None) -> Outcome:
             question = partial(_question, f"{service.address}?key=hidden", images, **_given(name))
             got = _judge(outcome, name, question)
             if got != wanted:
-                outcome.findings.append(f"{name}: an {wanted} was due, {got} came")
+                outcome.findings.append(f"{name}: expected {wanted}, got {got}")
             if (taken := time.monotonic() - start) > LONGEST_S:
                 outcome.findings.append(f"{name}: took {taken:.1f} s")
     service.close()
@@ -382,11 +382,11 @@ def ask_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outco
     images = np.zeros((1, 16, 16, 3), np.uint8)
     with _quick(token=False):
         for address, given in options:
-            told = f"{address!r} {given!r}"
+            case = f"{address!r} {given!r}"
             limits = {"timeout": 0.5, "retries": 0, **given}
-            got = _judge(outcome, told, partial(_question, address or service.address, images, **limits))
+            got = _judge(outcome, case, partial(_question, address or service.address, images, **limits))
             if got != "error":
-                outcome.findings.append(f"{told}: an error was due, {got} came")
+                outcome.findings.append(f"{case}: expected an error, got {got}")
     service.close()
     return outcome
 
@@ -413,7 +413,7 @@ def _judge(outcome: Outcome, name: str, work: Callable[[], Any]) -> str:
         text = str(error)
         for secret in (SECRET, "TORTURE_TOKEN", "hidden", "me:pw", "\x1b", "\x07", "\x9b"):
             if secret in text:
-                outcome.findings.append(f"{name}: the error shows {secret!r}: {text!r:.200}")
+                outcome.findings.append(f"{name}: the error contains {secret!r}: {text!r:.200}")
         return "error"
     except Exception as error:
         outcome.findings.append(f"{name}: {type(error).__name__}: {error!s:.200}")

@@ -64,7 +64,7 @@ class Bench:
     def every_step(self, row: Row, *, stride: int = 1, first: int = 1) -> None:
         """Kill the command before its first step, its second, and so on, until it ends by itself."""
         step = first
-        while row.goes_on():
+        while row.has_time():
             self._begin()
             code = self._run(step=step)
             if code != -signal.SIGKILL:
@@ -79,7 +79,7 @@ class Bench:
     def at_random(self, row: Row, count: int, *, seed: int) -> None:
         """Kill the command up to three times in a row, each at any moment."""
         for number in range(count):
-            if not row.goes_on():
+            if not row.has_time():
                 return
             rng = random.Random(f"{seed}/{self.name}/{number}")
             self._begin()
@@ -106,13 +106,13 @@ class Bench:
 
     # Judging
 
-    def _judge(self, row: Row, told: str) -> None:
-        self._whole(row, told)
-        self._resumed(row, told)
+    def _judge(self, row: Row, case: str) -> None:
+        self._whole(row, case)
+        self._resumed(row, case)
 
-    def _whole(self, row: Row, told: str) -> None:
+    def _whole(self, row: Row, case: str) -> None:
         """What was there is there, or what comes in its place; nothing else is."""
-        with self._caught(row, f"{told}, after the kill"):
+        with self._caught(row, f"{case}, after the kill"):
             seen = self.command.look(self.work)
             things = seen.things
             lost = [
@@ -122,47 +122,47 @@ class Bench:
             odd = [
                 key for key in things.keys() - self.before.things.keys() if things[key] not in self._may(key)
             ]
-            self._count(row, f"{told}, after the kill", [*lost, *odd], seen)
+            self._count(row, f"{case}, after the kill", [*lost, *odd], seen)
 
     def _may(self, key: object, *others: object) -> tuple[object, ...]:
         """What a thing may be: as it was, or as it will be."""
         return (*others, self.after.things[key]) if key in self.after.things else others
 
-    def _resumed(self, row: Row, told: str) -> None:
+    def _resumed(self, row: Row, case: str) -> None:
         """The same command again gives what it gives without a kill."""
-        told = f"{told}, then again"
+        case = f"{case}, resumed"
         if wrong := self._ends_well(self._run()):
-            row.uncaught(f"{told}: {wrong}")
+            row.uncaught(f"{case}: {wrong}")
             return
-        with self._caught(row, told):
+        with self._caught(row, case):
             seen = self.command.look(self.work)
             keys = seen.things.keys() | self.after.things.keys()
-            self._count(row, told, [k for k in keys if seen.things.get(k) != self.after.things.get(k)], seen)
+            self._count(row, case, [k for k in keys if seen.things.get(k) != self.after.things.get(k)], seen)
             if self.command.store is not None:
-                self._tidied(row, told)
+                self._tidied(row, case)
             elif left := [path.name for path in self.work.rglob(".*") if is_leftover(path.name)]:
-                row.loss(f"{told}: {left} is left")
+                row.loss(f"{case}: {left} was not removed")
 
-    def _tidied(self, row: Row, told: str) -> None:
+    def _tidied(self, row: Row, case: str) -> None:
         store = FileStore(self.work / str(self.command.store))
         store.collect()
         if faults := store.verify():
-            row.loss(f"{told}, tidied up: {faults}")
+            row.loss(f"{case}, after the repair: {faults}")
         if self.command.look(self.work).things != self.after.things:
-            row.loss(f"{told}, tidied up: other rows")
+            row.loss(f"{case}, after the repair: different rows")
 
-    def _count(self, row: Row, told: str, wrong: list[object], seen: Seen) -> None:
+    def _count(self, row: Row, case: str, wrong: list[object], seen: Seen) -> None:
         if wrong:
-            row.loss(f"{told}: {len(wrong)} are missing or wrong, as {wrong[0]}")
+            row.loss(f"{case}: {len(wrong)} are missing or wrong, e.g. {wrong[0]}")
         if seen.doubles:
-            row.double(f"{told}: {seen.doubles} too many")
+            row.double(f"{case}: {seen.doubles} duplicates")
 
     @contextlib.contextmanager
-    def _caught(self, row: Row, told: str) -> Iterator[None]:
+    def _caught(self, row: Row, case: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            row.uncaught(f"{told}: {type(error).__name__}: {error}")
+            row.uncaught(f"{case}: {type(error).__name__}: {error}")
 
     def _ends_well(self, code: int) -> str:
         said = self.output.read_text(errors="replace")

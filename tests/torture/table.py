@@ -1,4 +1,4 @@
-"""What came of it all, as a table."""
+"""Results of the torture tests, as a table."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ _COLUMNS = ("what", "count", "losses", "doubles", "uncaught", "seconds")
 
 @dataclass
 class Row:
-    """What came of one kind of torture; it ends at the first finding, or when its time is over."""
+    """The result of one kind of test, which ends at the first finding or when its time is over."""
 
     what: str
     until: float = float("inf")
-    """On the clock of `time.monotonic`."""
+    """Time limit, by `time.monotonic`."""
     count: int = 0
     losses: int = 0
     doubles: int = 0
     uncaughts: int = 0
     findings: list[str] = field(default_factory=list)
     cut: bool = False
-    """Whether the time was over before all was done."""
+    """Whether the test ran out of time."""
     begin: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
 
-    def goes_on(self) -> bool:
-        """Whether there is time for more, and no finding yet."""
+    def has_time(self) -> bool:
+        """Whether there is time left and nothing was found."""
         self.cut = self.cut or time.monotonic() > self.until
         return not self.cut and not self.findings
 
-    def loss(self, told: str) -> None:
-        """Something is gone, half there, or wrong."""
+    def loss(self, case: str) -> None:
+        """Record something that is missing, incomplete or wrong."""
         self.losses += 1
-        self.findings.append(told)
+        self.findings.append(case)
 
-    def double(self, told: str) -> None:
-        """Something counts twice."""
+    def double(self, case: str) -> None:
+        """Record something that counts twice."""
         self.doubles += 1
-        self.findings.append(told)
+        self.findings.append(case)
 
-    def uncaught(self, told: str) -> None:
-        """An error came that is none of ours, or an end that must not be."""
+    def uncaught(self, case: str) -> None:
+        """Record an unexpected exception or exit code."""
         self.uncaughts += 1
-        self.findings.append(told)
+        self.findings.append(case)
 
     def end(self) -> Row:
         """Stop the clock."""
@@ -54,17 +54,17 @@ class Row:
         return self
 
     def cells(self) -> tuple[str, ...]:
-        """As the table has them."""
+        """Return the texts of a line of the table."""
         numbers = (self.count, self.losses, self.doubles, self.uncaughts)
         return (
-            self.what + " (time was over)" * self.cut,
+            self.what + " (out of time)" * self.cut,
             *(f"{n:,}" for n in numbers),
             f"{self.seconds:.0f}",
         )
 
 
 def as_markdown(rows: list[Row]) -> str:
-    """A table that is read as text, too."""
+    """Return an aligned Markdown table."""
     whole = ("all", *(f"{sum(getattr(row, name) for row in rows):,}" for name in _SUMMED))
     cells = [_COLUMNS, *(row.cells() for row in rows), (*whole, f"{sum(row.seconds for row in rows):.0f}")]
     widths = [max(len(line[place]) for line in cells) for place in range(len(_COLUMNS))]
@@ -82,7 +82,7 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
 
 
 def as_json(rows: list[Row], **facts: object) -> str:
-    """For programs."""
+    """Return the rows as JSON."""
     names = ("what", *_SUMMED, "seconds", "cut", "findings")
     return json.dumps(
         {**facts, "rows": [{name: getattr(row, name) for name in names} for row in rows]}, indent=1

@@ -1,4 +1,4 @@
-"""A small, fixed share of the thousand kills, and that they would find what they look for."""
+"""A small, fixed part of the thousand kills, and tests that its checks detect losses."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_left_would_be_found(done: Field) -> None:
     campaign = Campaign()
     (Path(done.location) / "left.tmp").write_bytes(b"x")
     done.tidy(campaign, "then")
-    assert campaign.losses == ["then: ./left.tmp is left"]
+    assert campaign.losses == ["then: ./left.tmp was not removed"]
 
 
 def test_an_uncaught_error_would_be_found(done: Field, wanted: dict[Any, Any]) -> None:
@@ -110,7 +110,7 @@ def test_an_uncaught_error_would_be_found(done: Field, wanted: dict[Any, Any]) -
 # What is written down
 
 
-def test_the_ledger_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_the_ledger_resumes(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "done.jsonl")
     campaign = Campaign(losses=["gone"], rows=96)
     campaign.killed.update(driver=2, worker=1)
@@ -122,7 +122,7 @@ def test_the_ledger_goes_on_where_it_was(tmp_path: Path) -> None:
     write_report(tmp_path, again.lines, kills=1000, seed=7)
     facts = json.loads((tmp_path / "kills.json").read_text())
     assert facts["all"]["kills"] == 3
-    assert "**Not complete**: 1,000 kills were asked for." in (tmp_path / "kills.md").read_text()
+    assert "**Not complete**: 1,000 kills were requested." in (tmp_path / "kills.md").read_text()
     assert (
         "| local engine, store of files | 1 | 3 | 2 | 1 | 0 | 0 | 96 | 1 | 0 | 0 | 2 |"
         in (tmp_path / "kills.md").read_text()
@@ -154,14 +154,14 @@ ConnectionResetError: Cannot write to /somewhere/else/pipe
 def test_a_finding_is_told_in_a_line_without_folders_of_a_machine(
     finding: str, short: str, tmp_path: Path
 ) -> None:
-    told = in_short(finding)
-    assert told.startswith("job 7: ")
-    assert told.endswith(short)
-    assert "\n" not in told
-    assert "somewhere" not in told
+    case = in_short(finding)
+    assert case.startswith("job 7: ")
+    assert case.endswith(short)
+    assert "\n" not in case
+    assert "somewhere" not in case
     Ledger(tmp_path / "done.jsonl").add(str(LOCAL), Campaign(uncaught=[finding]), 1.5)
     write_report(tmp_path, Ledger(tmp_path / "done.jsonl").lines, kills=1000, seed=7)
-    assert f"```\n{told}\n```" in (tmp_path / "kills.md").read_text()
+    assert f"```\n{case}\n```" in (tmp_path / "kills.md").read_text()
 
 
 def test_a_long_finding_is_cut() -> None:

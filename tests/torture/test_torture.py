@@ -1,4 +1,4 @@
-"""A small, fixed share of the torture; more files find more, with the same functions."""
+"""A small, fixed part of the torture tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", files.KINDS)
 def test_sound_files_are_read(tmp_path: Path, kind: str) -> None:
-    """Otherwise nothing is learned from damaged ones."""
+    """A test of damaged files means nothing if sound files cannot be read."""
     path = tmp_path / files.KINDS[kind].name
     path.write_bytes(files.KINDS[kind].wrap(files.KINDS[kind].seeds()[0]))
     files.KINDS[kind].read(path)
@@ -37,8 +37,8 @@ def test_damaged_files() -> None:
     assert len(tally.refused) == len(files.KINDS)
 
 
-def test_what_the_watch_would_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that starts a program, writes a file, or raises an error of another kind is told."""
+def test_the_watch_reports_violations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that starts a program, writes a file, or raises another kind of error is reported."""
 
     def bad(path: Path) -> None:
         import subprocess
@@ -47,24 +47,24 @@ def test_what_the_watch_would_find(monkeypatch: pytest.MonkeyPatch) -> None:
         subprocess.run(["true"], check=False)
 
     monkeypatch.setitem(files.KINDS, "bad", files.Kind(lambda: [b"abc"], "a.bad", bad))
-    told = "\n".join(files.torture_files(1, kinds=["bad"]).findings)
+    case = "\n".join(files.torture_files(1, kinds=["bad"]).findings)
     for finding in ("started", "wrote", "OSError"):
-        assert finding in told
+        assert finding in case
 
 
-def test_a_service_in_every_mood() -> None:
+def test_every_behavior_of_the_service() -> None:
     outcome = service.ask()
     assert not outcome.findings, "\n".join(outcome.findings)
     assert outcome.asked == len(service.BEHAVIORS) == outcome.answers + outcome.errors
 
 
-def test_addresses_and_options_that_are_none() -> None:
+def test_invalid_addresses_and_options_of_services() -> None:
     outcome = service.ask_with()
     assert not outcome.findings, "\n".join(outcome.findings)
     assert outcome.asked == outcome.errors
 
 
-def test_options_of_models_that_are_none() -> None:
+def test_invalid_options_of_models() -> None:
     outcome = options.load_with()
     assert not outcome.findings, "\n".join(outcome.findings)
     assert outcome.asked == outcome.answers + outcome.errors

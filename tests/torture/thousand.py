@@ -1,7 +1,6 @@
 """A thousand kills: `make torture KILLS=1000`, or `python -m tests.torture.thousand --kills 1000`.
 
-What was done is written down after each campaign. The same command goes on where it was stopped; the report
-is written anew each time.
+Each campaign is recorded when it ends. The same command resumes; the report is rewritten each time.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ DISASTERS_PER_KILL = 0.02
 
 
 class Ledger:
-    """What was done, a line of JSON for each campaign."""
+    """The finished campaigns, one line of JSON each."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,14 +97,16 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.torture.thousand", description=__doc__)
-    parser.add_argument("--kills", type=int, default=1000, help="over all engines and stores")
-    parser.add_argument("--kinds", nargs="+", choices=[f"{e}-{s}" for e, s in KINDS], help="only these")
-    parser.add_argument("--no-disasters", dest="disasters", action="store_false", help="kills alone")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed chooses the same parts and times")
-    parser.add_argument("--at-once", type=int, default=2, help="jobs that run side by side")
-    parser.add_argument("--output", type=Path, default=Path("results/reliability"), help="of the report")
+    parser.add_argument("--kills", type=int, default=1000, help="number of kills over all engines and stores")
+    parser.add_argument("--kinds", nargs="+", choices=[f"{e}-{s}" for e, s in KINDS], help="default: all")
+    parser.add_argument("--no-disasters", dest="disasters", action="store_false", help="skip the disasters")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the killed parts and times")
+    parser.add_argument("--at-once", type=int, default=2, help="number of concurrent jobs")
     parser.add_argument(
-        "--state", type=Path, default=Path("torture-kills.jsonl"), help="what was done so far"
+        "--output", type=Path, default=Path("results/reliability"), help="directory for the report"
+    )
+    parser.add_argument(
+        "--state", type=Path, default=Path("torture-kills.jsonl"), help="file with finished campaigns"
     )
     given = parser.parse_args()
     given.kinds = [Kind(*one.split("-")) for one in given.kinds or [f"{e}-{s}" for e, s in KINDS]]
@@ -176,14 +177,14 @@ class _Task:
             self._fields[kind] = field
             if self.wanted and field.undisturbed() != self.wanted:
                 raise AssertionError(
-                    f"{kind}: an undisturbed job has other rows than one of the local engine"
+                    f"{kind}: the rows of an undisturbed job differ from those of the local engine"
                 )
         return self._fields[kind]
 
     def disasters(self) -> None:
         """Each disaster as often as it is due."""
         if not can_mount():
-            print("disasters are left out: mounting needs root", flush=True)
+            print("skipping disasters: mounting a file system needs root", flush=True)
             return
         kind = Kind("local", "files")
         first, second = self._field(kind), Field(kind, self.folder / "second operator", self.places)

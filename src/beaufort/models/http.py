@@ -65,7 +65,8 @@ def load(
     parts = validate_address(address)
     validate_number("timeout", timeout, 0.001, 3600)
     validate_integer("retries", retries, 0, 100)
-    if token is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(token)):
+    named = token is None or (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token))
+    if not named:
         raise OptionError("token must be the name of an environment variable, not the token itself")
     version = None if version is None else str(version)
     spec = make_spec(
@@ -172,6 +173,8 @@ class Service:
     def _values(self, response: Response, limit: int) -> dict[str, Any]:
         if not response.complete:
             raise self._error(f"returned more than {limit:,} bytes")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise self._error("returned a compressed response; turn compression off")
         try:
             values = json.loads(response.content)
         except (ValueError, RecursionError, MemoryError):

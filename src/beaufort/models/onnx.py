@@ -42,7 +42,7 @@ def load(path: str, *, output: str | None = None, **options: Unpack[DeviceOption
     """
     file = validate_file("ONNX model", path, ModelFileError)
     weights = digest_of_files(onnx_files(file))
-    session, device = _session(file, options.get("device", "auto"), options.get("threads"))
+    session, device = _session(file, str(options.get("device", "auto")), options.get("threads"))
     metadata = session.get_modelmeta().custom_metadata_map
     entry, fixed_batch, base = _input(session, metadata, file)
     outputs = {node.name: node for node in session.get_outputs()}
