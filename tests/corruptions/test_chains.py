@@ -78,13 +78,13 @@ def test_as_a_condition_and_by_one_call() -> None:
     text = "gaussian_noise@2+jpeg_compression@3"
     made = Condition.parse(f"photos/{text}").apply(PHOTOS[:1], ids=["a"], seed=2)
     np.testing.assert_array_equal(corrupt(PHOTOS[0], text, image_id="a", seed=2), made[0])
-    with pytest.raises(OptionError, match="severity must be None for a chain, which has its own, got 3"):
+    with pytest.raises(OptionError, match=r"severity .*jpeg_compression.*got 3"):
         corrupt(PHOTOS[0], text, 3)
 
 
 def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
     """Without one, severity 1 was taken; a severity beside the chain does not count for it."""
-    photo, says = picture(40, 48), r"fog must have a severity at .*, got 'fog\+snow@2' without one"
+    photo, says = picture(40, 48), r"fog requires a severity .*'fog\+snow@2'"
     for make in (
         lambda: corrupt(photo, "fog+snow@2"),
         lambda: Corrupt("fog+snow@2", 4)(photo),
@@ -102,5 +102,5 @@ def test_a_severity_in_the_name() -> None:
     photo = np.tile(np.arange(0, 250, 5, dtype=np.uint8)[:, None, None], (1, 50, 3))
     named = corrupt(photo, "fog@2.5", image_id="a")
     assert np.array_equal(named, corrupt(photo, "fog", 2.5, image_id="a"))
-    with pytest.raises(OptionError, match=r"severity must be None for 'fog@2.5', which has its own, got 3"):
+    with pytest.raises(OptionError, match=r"severity .*'fog@2\.5'.*got 3"):
         corrupt(photo, "fog@2.5", 3)

@@ -148,11 +148,10 @@ def test_a_first_try_passes() -> None:
     [
         (
             begun(lambda images, p, ops: images + 0.5 * p.amount),
-            r"<lambda> must return uint8 images of the shape \(1, 40, 48, 3\) that came in, got float64 of "
-            r"the shape .*; round floats, as in np.clip",
+            r"<lambda> must return uint8 .*\(1, 40, 48, 3\), got float64 .*; round floats, as in np.clip",
         ),
-        (begun(lambda images, p, ops: images[:, 1:]), r"got uint8 of the shape \(1, 39, 48, 3\)$"),
-        (begun(lambda images, p, ops: images.tolist()), r"that came in, got list; round"),
+        (begun(lambda images, p, ops: images[:, 1:]), r"got uint8 of shape \(1, 39, 48, 3\)$"),
+        (begun(lambda images, p, ops: images.tolist()), "got list; round"),
         (begun(in_place), "writes into its input, which is the caller's; begin with a copy"),
         (
             begun(
@@ -202,9 +201,9 @@ def test_a_corruption_of_numpy_alone_says_so() -> None:
         check_corruption(made)
 
 
-@pytest.mark.parametrize(("levels", "given"), [({"photo": [1]}, "'photo'"), ({}, "none")])
+@pytest.mark.parametrize(("levels", "given"), [({"photo": [1]}, "'photo'"), ({}, "got no scale")])
 def test_scales_are_known(levels: dict[str, list[int]], given: str) -> None:
-    with pytest.raises(OptionError, match=f"begun must have constants for some of mnist, cifar.*got {given}"):
+    with pytest.raises(OptionError, match=f"begun.*mnist, cifar.*{given}"):
 
         @register("noise", levels=levels)
         def begun(images: Any, p: Any, ops: Any) -> Any:
@@ -220,5 +219,5 @@ def test_a_corruption_of_numpy_alone_is_done_by_the_host() -> None:
     image = picture(40, 48)
     there = made(torch.from_numpy(image.transpose(2, 0, 1).copy()), 3)
     np.testing.assert_array_equal(there.permute(1, 2, 0).numpy(), made(image, 3))
-    with pytest.raises(OptionError, match="begun is declared with tensors=False, so backend must be"):
+    with pytest.raises(OptionError, match=r"begun.*tensors=False"):
         made(image, 3, backend="torch")

@@ -89,18 +89,17 @@ def sample() -> tuple[Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["elastic_transform", "common", "fog@1+elastic_transform@2"])
-def test_boxes_are_refused_where_pixels_move(name: str) -> None:
+def test_boxes_are_rejected_where_pixels_move(name: str) -> None:
     image, target = sample()
     severity = None if "@" in name else 3
-    says = "elastic_transform moves what is in a picture, and the boxes and masks of the sample would not fit"
-    with pytest.raises(OptionError, match=says):
+    with pytest.raises(OptionError, match=r"elastic_transform .*the boxes and masks of the sample"):
         Corrupt(name, severity)(image, target)
     with pytest.raises(OptionError, match="the masks of the sample"):
         Corrupt(name, severity)({"image": image, "mask": target["masks"]})
     made, kept = Corrupt(name, severity, boxes="keep")(image, target)
     assert type(made) is type(image)
     assert kept["boxes"] is target["boxes"]
-    with pytest.raises(OptionError, match="boxes must be 'refuse' or 'keep', got 'move'"):
+    with pytest.raises(OptionError, match=r"boxes.*move"):
         Corrupt(name, severity, boxes="move")
 
 

@@ -21,13 +21,11 @@ BLIND = {
     ("defocus_blur", "softness"): "at 0.1 and below the Gaussian has no weight outside its middle",
     ("elastic_transform", "sigma"): "of a field that is multiplied by zero",
     ("fog", "least_side"): "pictures are larger than the smallest map",
-    ("gaussian_noise", "grain"): "a grain below one pixel is a pixel",
     ("glass_blur", "sigma"): "at 0.1 and below the Gaussian has no weight outside its middle",
     ("motion_blur", "radius"): "the kernel is cut off where it has no weight left",
     ("snow", "radius"): "the kernel is cut off where it has no weight left",
     ("spatter", "spread"): "where the mean of the noise is the threshold, half of it is above",
     ("spatter", "strength"): "of water; mud has none",
-    ("speckle_noise", "grain"): "a grain below one pixel is a pixel",
 }
 """Constants that can be off by more than 10 % somewhere and change no pixel there, and why."""
 

@@ -13,7 +13,7 @@ from scipy import stats
 from beaufort._core.errors import OptionError
 from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._kernels.cpu.philox import philox_block
-from beaufort.corruptions.rng import Key, Keyed, ReferenceStream, id_words
+from beaufort.corruptions.rng import FieldKey, Key, Keyed, ReferenceStream, id_words
 
 OPS: Any = cpu_ops()
 KEY = Key.of(0, "test", 1, 3)
@@ -40,7 +40,7 @@ def test_known_answers(counter: tuple[int, ...], key: tuple[int, ...], words: tu
 def test_layout() -> None:
     """Word j of block b is value j·⌈m/4⌉ + b, with the counter (block, field, id)."""
     image_id, field, size = (7 << 32) | 5, 3, 10
-    row = OPS.philox_words(KEY, np.array([image_id], np.uint64), field, (size,))[0]
+    row = OPS.philox_words(FieldKey(KEY, np.array([image_id], np.uint64), field), (size,))[0]
     blocks = 3
     for b in range(blocks):
         words = philox_block(*map(np.uint32, (b, field, 5, 7)), *map(np.uint32, KEY))
@@ -52,13 +52,13 @@ def test_layout() -> None:
 @given(st.integers(1, 60), st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=6))
 def test_a_field_does_not_depend_on_its_company(size: int, ids: list[int]) -> None:
     words = id_words(ids)
-    together = OPS.philox_words(KEY, words, 0, (size,))
+    together = OPS.philox_words(FieldKey(KEY, words, 0), (size,))
     for i in range(len(ids)):
-        assert np.array_equal(together[i], OPS.philox_words(KEY, words[i : i + 1], 0, (size,))[0])
+        assert np.array_equal(together[i], OPS.philox_words(FieldKey(KEY, words[i : i + 1], 0), (size,))[0])
 
 
 def test_normal() -> None:
-    sample = OPS.philox_normal(KEY, IDS, 0, (250_000,)).ravel()
+    sample = OPS.philox_normal(FieldKey(KEY, IDS, 0), (250_000,)).ravel()
     assert stats.kstest(sample.astype(np.float64), "norm").pvalue > 1e-4
     assert abs(stats.kurtosis(sample)) < 0.02
     assert np.abs(sample).max() > 4.5
@@ -67,7 +67,7 @@ def test_normal() -> None:
 
 
 def test_uniform() -> None:
-    sample = OPS.philox_uniform(KEY, IDS, 1, (100_000,), -3, 5).ravel()
+    sample = OPS.philox_uniform(FieldKey(KEY, IDS, 1), (100_000,), -3, 5).ravel()
     assert sample.min() >= -3
     assert sample.max() < 5
     assert stats.kstest((sample.astype(np.float64) + 3) / 8, "uniform").pvalue > 1e-4
@@ -75,23 +75,23 @@ def test_uniform() -> None:
 
 def test_bernoulli_and_impulses() -> None:
     for share in (0.0, 0.03, 0.5, 1.0):
-        coins = OPS.philox_bernoulli(KEY, IDS, 2, (100_000,), share)
+        coins = OPS.philox_bernoulli(FieldKey(KEY, IDS, 2), (100_000,), share)
         assert abs(coins.mean() - share) < 5 * np.sqrt(0.25 / coins.size)
-    hits = OPS.philox_impulses(KEY, IDS, 2, (100_000,), 0.3)
+    hits = OPS.philox_impulses(FieldKey(KEY, IDS, 2), (100_000,), 0.3)
     counts = np.bincount(hits.ravel(), minlength=3)
     assert stats.chisquare(counts, hits.size * np.array([0.7, 0.15, 0.15])).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 2), (-3, 3), (0, 27), (0, 6001)])
 def test_integers(low: int, high: int) -> None:
-    sample = OPS.philox_integers(KEY, IDS, 3, (60_000,), low, high).ravel()
+    sample = OPS.philox_integers(FieldKey(KEY, IDS, 3), (60_000,), low, high).ravel()
     assert (sample.min(), sample.max()) == (low, high - 1)
     assert stats.chisquare(np.bincount(sample - low, minlength=high - low)).pvalue > 1e-4
 
 
 def test_integers_by_image() -> None:
     high = np.array([1, 5, 100, 3])
-    sample = OPS.philox_integers(KEY, IDS, 3, (5_000,), 0, high)
+    sample = OPS.philox_integers(FieldKey(KEY, IDS, 3), (5_000,), 0, high)
     assert np.array_equal(sample.max(axis=1), high - 1)
 
 
@@ -99,7 +99,7 @@ def test_integers_by_image() -> None:
 @pytest.mark.parametrize("value", [1, 17, 128, 255])
 def test_poisson(rate: float, value: int) -> None:
     images = np.full((4, 1, 50_000, 1), value, np.uint8)
-    counts = OPS.philox_poisson(KEY, IDS, 4, images, rate).ravel()
+    counts = OPS.philox_poisson(FieldKey(KEY, IDS, 4), images, rate).ravel()
     mean = rate * value / 255
     assert abs(counts.mean() - mean) < 5 * np.sqrt(mean / counts.size)
     most = int(stats.poisson.isf(1e-4, mean)) + 1
@@ -115,7 +115,7 @@ def test_poisson(rate: float, value: int) -> None:
 
 
 def test_black_stays_black_under_poisson() -> None:
-    assert not OPS.philox_poisson(KEY, IDS, 4, np.zeros((4, 8, 8, 1), np.uint8), 60).any()
+    assert not OPS.philox_poisson(FieldKey(KEY, IDS, 4), np.zeros((4, 8, 8, 1), np.uint8), 60).any()
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 1), (7, 9, 3), (25, 41, 1), (64, 65, 3)])
@@ -124,8 +124,8 @@ def test_poisson_levels_are_the_tables_entries_for_the_counts(shape: tuple[int, 
     images = np.random.default_rng(0).integers(0, 256, (4, *shape), np.uint8)
     table = np.random.default_rng(1).integers(0, 256, 9, np.uint8)
     for rate in (3, 60.5):
-        counts = OPS.philox_poisson(KEY, IDS, 4, images, rate)
-        levels = OPS.philox_levels(KEY, IDS, 4, images, rate, table)
+        counts = OPS.philox_poisson(FieldKey(KEY, IDS, 4), images, rate)
+        levels = OPS.philox_levels(FieldKey(KEY, IDS, 4), images, rate, table)
         assert np.array_equal(levels, OPS.look_up(counts, table))
 
 

@@ -190,7 +190,7 @@ def test_is_a_value(photos: np.ndarray) -> None:
     assert hash(again) == hash(step)
     assert repr(Corrupt("fog", 3)) == (
         "Corrupt(name='fog', severity=3, seed=0, p=1.0, scale='auto', weights=None, floats=False, "
-        "boxes='refuse')"
+        "boxes='reject')"
     )
     np.testing.assert_array_equal(again(photos), step(photos))
 
@@ -226,8 +226,8 @@ def test_in_a_data_loader(photos: np.ndarray, workers: int) -> None:
         (("fog", 6), OptionError, "from 1 to 5"),
         (("fog", [1, 0]), OptionError, "from 1 to 5"),
         (("fog", 5.5), OptionError, "severity must be a number from 1 to 5, got 5.5"),
-        (("fog", (1, 2.5)), OptionError, r"must be integers, got \(1, 2.5\); list severities"),
-        (("fog", (5, 1)), OptionError, r"must rise, got \(5, 1\)"),
+        (("fog", (1, 2.5)), OptionError, r"integers, got \(1, 2.5\)"),
+        (("fog", (5, 1)), OptionError, r"\(lowest, highest\), got \(5, 1\)"),
         (("fog@6", None), OptionError, r"from 1 to 5, got '6' \(in the chain 'fog@6'\)"),
         (("fog@2+snwo@3", None), UnknownNameError, r"did you mean 'snow'\? \(in the chain 'fog@2"),
         (("fog", True), OptionError, "from 1 to 5"),
@@ -240,9 +240,9 @@ def test_wrong_arguments_are_told_at_once(arguments: Any, error: type[Exception]
 
 
 def test_scale_is_checked_at_once() -> None:
-    with pytest.raises(OptionError, match="scale must be one of auto"):
+    with pytest.raises(OptionError, match="unknown scale"):
         Corrupt("fog", 3, scale="huge")
-    with pytest.raises(OptionError, match="'relative' fits any size"):
+    with pytest.raises(OptionError, match="'relative'"):
         Corrupt("line", 3, scale="imagenet")
 
 

@@ -131,7 +131,7 @@ def test_chains_read_back() -> None:
         ("a/fog@6+snow@3", "severity must be a number from 1 to 5, got '6' \\(in the chain"),
         ("a/fog@2.50+snow@3", "severity must be written as 2.5, got '2.50' \\(in the chain"),
         ("a/fog@2+pgd-linf@0.5/255", "unknown corruption 'pgd-linf'"),
-        ("a/" + "+".join(["fog@2.5"] * 16), "a chain must be a text of at most 120 characters"),
+        ("a/" + "+".join(["fog@2.5"] * 16), "at most 120 characters"),
     ],
 )
 def test_chains_that_are_none(text: str, says: str) -> None:
@@ -142,7 +142,7 @@ def test_chains_that_are_none(text: str, says: str) -> None:
 def test_a_chain_has_no_severity_of_its_own() -> None:
     with pytest.raises(OptionError, match=r"a severity at each link.*got 3"):
         Condition("a", "fog+snow", 3)
-    with pytest.raises(OptionError, match=r"fog must have a severity .* got 'a/fog\+snow@2' without one"):
+    with pytest.raises(OptionError, match=r"fog requires a severity .*'a/fog\+snow@2'"):
         Condition.parse("a/fog+snow@2").facts(scale="imagenet")
 
 
@@ -199,9 +199,7 @@ def test_five_severities_and_none_named() -> None:
         lambda: condition.apply(picture(64, 64), ids=[0]),
         lambda: condition.facts(scale="tiny"),
     ):
-        with pytest.raises(
-            OptionError, match=r"at the scale 'tiny', as 'fog@3', got 'imagenet-val/fog' without one"
-        ):
+        with pytest.raises(OptionError, match=r"the scale 'tiny', .*'fog@3', got 'imagenet-val/fog'"):
             call()
 
 
@@ -254,7 +252,7 @@ def test_facts_need_a_side_where_it_matters() -> None:
         Condition.parse("a/fog@1").facts()
     with pytest.raises(OptionError, match=r"seed must be an integer, got 1.5"):
         Condition.parse("a/fog@1").facts(scale="cifar", seed=1.5)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"scale must be one of .*, got 'huge'"):
+    with pytest.raises(OptionError, match=r"scale .*'huge'"):
         Condition.parse("a/fog@1").facts(scale="huge", side=32)
 
 

@@ -1,4 +1,4 @@
-"""Corruptions one after the other: `fog@2+jpeg_compression@3` is fog, and then a JPEG file of the fog."""
+"""Chains of corruptions: `fog@2+jpeg_compression@3` is fog, then JPEG compression of the foggy image."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ from beaufort.corruptions._recipe import Choice
 from beaufort.corruptions._sizes import SCALES
 from beaufort.corruptions.rng import Id, validate_seed
 
-ONE_PUBLISHED = "mnist"
-"""The scale at which every corruption was published at one severity."""
-
 _LONGEST = 120
-"""Characters of a chain's name, which names folders, too."""
+"""Maximum length of a chain's name, which is also used for folders."""
 
 
 class Link(NamedTuple):
@@ -28,35 +25,35 @@ class Link(NamedTuple):
 
     name: str
     severity: Severity | None = None
-    """None for the one that was published, at the scale `mnist`."""
+    """None for the published severity at the scale `mnist`."""
 
     def __str__(self) -> str:
         return self.name if self.severity is None else f"{self.name}@{self.severity}"
 
     def choose(self, text: str, *, scale: str, side: int, channels: int) -> Choice:
-        """What `Corruption.choose` gives; an error if which of several severities is meant stays open.
+        """Return what `Corruption.choose` does; raise an error if a required severity is missing.
 
         Args:
-            text: what the link is part of, for the message.
+            text: the name of the chain, for the message.
             scale: as for a call.
-            side: the short side of the images in pixels.
+            side: short side of the images in pixels.
             channels: 1 for grey images.
         """
         choice = corruptions[self.name].choose(self.severity, scale=scale, side=side, channels=channels)
-        if self.severity is None and choice.scale != ONE_PUBLISHED and len(choice.recipe.levels) > 1:
+        if self.severity is None and choice.scale != "mnist" and len(choice.recipe.levels) > 1:
             raise OptionError(
-                f"{self.name} must have a severity at the scale {choice.scale!r}, as '{self.name}@3', got "
-                f"'{text}' without one; the scale {ONE_PUBLISHED!r} has one that was published"
+                f"{self.name} requires a severity at the scale {choice.scale!r}, as in '{self.name}@3', got "
+                f"{text!r}; only the scale 'mnist' has a published severity"
             )
         return choice
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Corruptions that are done one after the other; its text reads back as what it was.
+    """Corruptions that are applied one after the other; `parse` is the inverse of `str`.
 
-    Each link draws random numbers of its own, also where the same corruption comes twice. The first link does
-    what the corruption does alone.
+    Each link draws random numbers of its own, even if the same corruption occurs twice. The first link gives
+    the same result as the corruption alone.
 
     >>> chain = Chain.parse("fog@2.5+jpeg_compression@3")
     >>> str(chain), chain.links[1].severity
@@ -67,14 +64,14 @@ class Chain:
 
     @classmethod
     def parse(cls, text: str) -> Chain:
-        """The chain that a text stands for; a single corruption is a chain of one link."""
+        """Parse a chain; a single corruption is a chain of one link."""
         if not isinstance(text, str) or len(text) > _LONGEST:
-            raise OptionError(f"a chain must be a text of at most {_LONGEST} characters, got {text!r:.60}")
+            raise OptionError(f"a chain must be a string of at most {_LONGEST} characters, got {text!r:.60}")
         return cls(tuple(_link(part, text) for part in text.split("+")))
 
     @classmethod
     def of(cls, name: str, severity: Severity | None = None) -> Chain:
-        """The corruption of a name at a severity, or what the name says with severities of its own."""
+        """Return one corruption at a severity, or parse a name with severities of its own."""
         return cls.parse(name) if severity is None else cls((Link(name, severity),))
 
     def __str__(self) -> str:
@@ -82,7 +79,7 @@ class Chain:
 
     @property
     def tensors(self) -> bool:
-        """Whether all of it works on torch tensors where they are."""
+        """Whether all links run on torch tensors on their device."""
         return all(corruptions[link.name].tensors for link in self.links)
 
     def check(self, scale: str, *, side: int | None = None, channels: int = 3) -> None:
@@ -90,11 +87,11 @@ class Chain:
 
         Args:
             scale: as for a call.
-            side: the short side of the images in pixels; without it, `auto` may yet be a scale with one.
+            side: short side of the images in pixels; without it, scale `auto` is not checked.
             channels: 1 for grey images.
         """
-        unsaid = [link for link in self.links if link.severity is None and len(self.links) > 1]
-        for link in unsaid if side or scale != "auto" else ():
+        without = [link for link in self.links if link.severity is None and len(self.links) > 1]
+        for link in without if side or scale != "auto" else ():
             link.choose(str(self), scale=scale, side=side or SCALES.get(scale, 224), channels=channels)
 
     def __call__(
@@ -112,8 +109,8 @@ class Chain:
 
         Args:
             images: as for a `Corruption`.
-            ids: one identity an image. Without, its pixels before the first link identify it.
-            seed: any integer; the links after the first have seeds that follow from it and their place.
+            ids: one id per image. By default its pixels before the first link identify it.
+            seed: any integer; the seeds of later links are derived from it and their position.
             scale: as for a `Corruption`.
             stream: as for a `Corruption`.
             jobs: as for a `Corruption`.
@@ -140,7 +137,7 @@ class Chain:
 
 
 def is_chain(name: object) -> bool:
-    """Whether a text is meant as a chain of several corruptions.
+    """Whether a name means a chain of several corruptions.
 
     >>> is_chain("fog@2+jpeg_compression@3"), is_chain("fog@2")
     (True, False)
@@ -160,7 +157,7 @@ def _link(text: str, chain: str) -> Link:
 
 @lru_cache(maxsize=1024)
 def _seed_of(seed: int, place: int, size: int) -> int:
-    """The seed of the link at a place, of some bytes; the first one has the chain's."""
+    """Return the seed of a link by its position, with `size` bytes; the first link has the chain's seed."""
     if place == 0:
         return seed
     digest = hashlib.blake2b(f"beaufort|link|{seed}|{place}".encode(), digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""One of several corruptions for each image: names with weights, chains and severities to choose from."""
+"""Random choice of a corruption for each image: names with weights, chains and severities."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Names(NamedTuple):
 
     names: tuple[str, ...]
     upto: tuple[float, ...] | None
-    """The weights, summed from the first on; None if all are the same."""
+    """Cumulative weights; None if all are equal."""
 
     def pick(self, digest: bytes) -> str:
-        """One of them, by eight random bytes."""
+        """Choose one by eight random bytes."""
         if self.upto is None:
             return pick(self.names, digest)  # type: ignore[no-any-return]
         share = int.from_bytes(digest, "little") / 2**64
@@ -32,12 +32,12 @@ class Names(NamedTuple):
 
 
 def pick(things: Sequence[Any], digest: bytes) -> Any:
-    """One of some things that are equally likely, by eight random bytes."""
+    """Choose one of equally likely things by eight random bytes."""
     return things[int.from_bytes(digest, "little") * len(things) >> 64]
 
 
 def weigh_names(given: Sequence[object], weights: Sequence[float] | None) -> Names:
-    """What names of corruptions, lists and chains stand for; the members of a list share its weight.
+    """Expand names of corruptions, lists and chains; the members of a list divide its weight.
 
     >>> weigh_names(["noise", "fog@2+jpeg_compression@3"], [3, 1]).upto
     (1.0, 2.0, 3.0, 4.0)
@@ -48,7 +48,7 @@ def weigh_names(given: Sequence[object], weights: Sequence[float] | None) -> Nam
         return Names(names, None)
     if len(weights) != len(given) or any(validate_number("weights", one, 0) == 0 for one in weights):
         raise OptionError(
-            f"weights must be {len(given)} positive numbers, one for each of the names, got {weights!r:.60}"
+            f"weights must be {len(given)} positive numbers, one for each name, got {weights!r:.60}"
         )
     shares = [weight / len(members) for members, weight in zip(each, weights, strict=True) for _ in members]
     return Names(names, tuple(accumulate(shares)))
@@ -61,8 +61,10 @@ def _members(name: object) -> tuple[str, ...]:
 
 
 def freeze_severity(severity: Any) -> Any:
-    """A severity that can be hashed. A pair in a tuple is a range; of a list or range, only these count."""
-    single = isinstance(severity, str) or getattr(severity, "ndim", 1) == 0  # a text, an array of one number
+    """Return a hashable form of severities. A tuple of two is a range, a list a set of choices."""
+    single = (
+        isinstance(severity, str) or getattr(severity, "ndim", 1) == 0
+    )  # a string, an array of one number
     single = single or isinstance(severity, Mapping) or not isinstance(severity, Iterable)
     if single or isinstance(severity, tuple | frozenset):
         return severity
@@ -71,7 +73,7 @@ def freeze_severity(severity: Any) -> Any:
 
 
 def expand_severities(severity: Any) -> tuple[Severity | None, ...]:
-    """The severities to choose from, of what `freeze_severity` gave.
+    """Return the severities to choose from, for a result of `freeze_severity`.
 
     >>> expand_severities((2, 4)), expand_severities(frozenset([2, 4.5])), expand_severities(None)
     ((2, 3, 4), (2, 4.5), (None,))
@@ -88,9 +90,8 @@ def expand_severities(severity: Any) -> tuple[Severity | None, ...]:
     low, high = checked
     if not (isinstance(low, int) and isinstance(high, int)):
         raise OptionError(
-            f"a pair (lowest, highest) of severities must be integers, got {severity!r}; list severities "
-            "with fractions, as [1, 1.5, 2]"
+            f"severity must be a pair of integers, got {severity!r}; pass a list, as in [1, 1.5, 2]"
         )
     if low > high:
-        raise OptionError(f"a pair (lowest, highest) of severities must rise, got {severity!r}")
+        raise OptionError(f"severity must be a pair (lowest, highest), got {severity!r}")
     return tuple(range(low, high + 1))

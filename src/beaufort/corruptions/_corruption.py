@@ -1,8 +1,7 @@
-"""What a corruption is: constants by scale, a draw, a render, and everything around them.
+"""The class of corruptions: constants by scale, a draw, a render, and what all of them share.
 
 A file of this package holds one corruption: the constants, what is drawn for each image, and how it
-is rendered. Checking, choosing constants, deriving keys, cutting a batch into pieces that fit the
-cache, and keeping shape and alpha happen here, once.
+is rendered. Validation, selection of constants and derivation of keys happen here, once.
 """
 
 from __future__ import annotations
@@ -11,13 +10,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, update_wrapper
 from typing import Any, TypeVar
 
 import numpy as np
 
 from beaufort._core.arrays import on_host, as_batch
 from beaufort._core.errors import OptionError
-from beaufort._core.registry import Registry
+from beaufort._core.registry import Registry, unknown_message
 from beaufort._core.validation import validate_count
 from beaufort.corruptions._backends import run_arrays, run_reference, run_tensors
 from beaufort.corruptions._recipe import Choice, Draw, Mixed, Recipe, Render
@@ -44,18 +44,18 @@ from beaufort.corruptions.rng import (
 
 SCALE_NAMES = ("auto", "relative", *SCALES)
 SEVERITIES = (1, 2, 3, 4, 5)
-"""The published ones; any number from 1 to 5 between them is a severity, too."""
+"""The published severities; numbers between them are severities, too."""
 
 Severity = int | float
-"""A number from 1 to 5; one that is whole is an `int`."""
+"""A number from 1 to 5; an integer is an `int`."""
 
 _SEVERITY = re.compile(r"[0-9](\.[0-9]{1,20})?")
 
 _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
-"""The scales for photos. Their recipes differ in constants only, which can be interpolated."""
+"""The scales for photos. Their recipes differ only in constants, which can be interpolated."""
 
 _CHOICES = 4096
-"""Choices that a corruption remembers: sizes and severities of a long run may differ from image to image."""
+"""Choices that a corruption caches: sizes and severities may differ from image to image."""
 
 BACKENDS = ("auto", "cpu", "torch")
 
@@ -85,15 +85,15 @@ class Corruption:
         self.version = version
         self.graded = graded
         self.moves = moves
-        """Whether it moves what is in the picture: boxes and masks of the clean one do not fit then."""
+        """Whether it moves objects in the image, so that boxes and masks no longer fit."""
         self.mixes = mixes
-        """Whether the pictures of two severities are mixed for one between them, and not their constants."""
+        """Whether a severity between two others mixes their images instead of their constants."""
         self.files = files
-        """Entries of the catalog that it needs; `beaufort data pull` fetches them."""
+        """Entries of the catalog that it needs; `beaufort data pull` downloads them."""
         self.__doc__ = doc
         self.recipes: dict[str, Recipe] = {}
         self._chosen: dict[tuple[Severity | None, str, int, int], Choice] = {}
-        """What `choose` has found: to find it takes as long as all else around a fast kernel."""
+        """Cached results of `choose`, which takes as long as everything else around a fast kernel."""
         self._chosen_from: tuple[Recipe, ...] = ()
 
     def __repr__(self) -> str:
@@ -104,22 +104,22 @@ class Corruption:
 
     @property
     def summary(self) -> str:
-        """The first line of its description."""
+        """The first line of the description."""
         return (self.__doc__ or "").partition("\n")[0]
 
     @property
     def random(self) -> bool:
-        """Whether two seeds give two results."""
+        """Whether the result depends on the seed."""
         return any(recipe.draw for recipe in self.recipes.values())
 
     @property
     def tensors(self) -> bool:
-        """Whether it works on torch tensors where they are, at every scale; else the CPU backend does it."""
+        """Whether it runs on torch tensors on their device, at every scale, instead of on the CPU."""
         return all(recipe.tensors for recipe in self.recipes.values())
 
     @property
     def relative_to(self) -> str:
-        """The published scale whose constants grow with the image at scale `relative`."""
+        """The published scale whose constants are scaled to the image at scale `relative`."""
         order = ("imagenet", "cifar", "inception", "tiny")
         return next((scale for scale in order if scale in self.recipes), "mnist")
 
@@ -133,10 +133,12 @@ class Corruption:
         smooth: type | None = None,
         tensors: bool = True,
     ) -> Callable[[R], R]:
-        """Add the recipe for more scales; used as a decorator on its render."""
+        """Add a recipe for more scales; a decorator of its render."""
         if not scales or not set(scales) <= set(SCALES):
-            given = ", ".join(map(repr, scales)) or "none"
-            raise OptionError(f"{self.name} must have constants for some of {', '.join(SCALES)}, got {given}")
+            given = ", ".join(map(repr, scales)) or "no scale"
+            raise OptionError(
+                f"{self.name} requires constants for scales of {', '.join(SCALES)}, got {given}"
+            )
 
         def add(render: R) -> R:
             for scale in scales:
@@ -146,6 +148,28 @@ class Corruption:
             return render
 
         return add
+
+    def for_digits(
+        self,
+        levels: Sequence[Any],
+        *,
+        published: int,
+        draw: Draw | None = None,
+        bulk: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Add the recipe of MNIST-C: the draw and the render for photos, with options such as `nearest=True`.
+
+        Args:
+            levels: the constants of severities 1 to 5.
+            published: the severity of the published dataset.
+            draw: a draw of its own, instead of that for photos.
+            bulk: as for `corruption`.
+            **options: keyword arguments of the render.
+        """
+        photos = self.recipes["imagenet"]
+        render = update_wrapper(partial(photos.render, **options), photos.render)
+        self.at("mnist", levels=levels, draw=draw or photos.draw, published=published, bulk=bulk)(render)
 
     def __call__(
         self,
@@ -159,24 +183,23 @@ class Corruption:
         jobs: int = 1,
         backend: str = "auto",
     ) -> Any:
-        """Corrupt one image or a batch; the result has the kind, shape, dtype and device of the input.
+        """Corrupt one image or a batch; the result has the type, shape, dtype and device of the input.
 
         Args:
-            images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, a uint8 torch tensor
+            images: a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`, a uint8 torch tensor
                 `(1|3|4, h, w)` or `(n, 1|3|4, h, w)` on any device, or a PIL image.
-            severity: 1 to 5; 2.5 has constants halfway between those of 2 and 3. None is 1, or at scale
-                `mnist` the published severity.
-            ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
+            severity: 1 to 5; the constants of 2.5 are halfway between those of 2 and 3. None means 1, or at
+                scale `mnist` the published severity.
+            ids: one id per image, an integer or a string. By default an image's pixels identify it.
             seed: any integer.
-            scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the published constants at
-                their sizes, by the short side, and a continuous way between them), or `relative`
-                (constants in pixels grow with the short side).
+            scale: `imagenet`, `inception`, `tiny`, `cifar` or `mnist`; `auto` for the published constants of
+                the image's short side, interpolated between published sizes; `relative` for constants that
+                grow with the short side.
             stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
                 `seed`, one image of the batch after the other.
-            jobs: threads of the CPU backend to use on a batch.
-            backend: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device, if the recipe can do
-                tensors, and the CPU backend for all else, which is faster where both can work. The reference
-                stream is the CPU backend's.
+            jobs: number of threads of the CPU backend for a batch.
+            backend: `cpu` or `torch`. `auto` selects torch for tensors on a CUDA device if the recipe
+                supports tensors, else the CPU backend. The reference stream always uses the CPU backend.
         """
         batch = as_batch(images)
         color = batch.color
@@ -187,29 +210,25 @@ class Corruption:
             warn_size(side)
         level = recipe.published if severity is None else validate_severity(severity)
         validate_ids(ids, count)
-        if type(jobs) is not int or jobs < 1:  # a call on one image should not take longer for this
+        if type(jobs) is not int or jobs < 1:  # fast path
             jobs = validate_count("jobs", jobs)
-        if stream not in STREAMS:
-            raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
-        if backend not in BACKENDS:
-            raise OptionError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+        validate_option("stream", stream, STREAMS)
+        validate_option("backend", backend, BACKENDS)
         words = None if ids is None else id_words(ids)
         if stream == "reference":
             return batch.close(run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
         key = Key.of(validate_seed(seed), self.name, self.version, level)
         if backend == "torch" and not recipe.tensors:
-            raise OptionError(
-                f"{self.name} is declared with tensors=False, so backend must be 'auto' or 'cpu', got 'torch'"
-            )
-        there = not isinstance(color, np.ndarray) and color.is_cuda
-        if backend == "torch" or (backend == "auto" and there and recipe.tensors):
+            raise OptionError(f"backend 'torch' cannot be used with {self.name}, which has tensors=False")
+        on_gpu = not isinstance(color, np.ndarray) and color.is_cuda
+        if backend == "torch" or (backend == "auto" and on_gpu and recipe.tensors):
             return batch.close(run_tensors(color, recipe, params, key, words))
         return batch.close(run_arrays(on_host(color), recipe, params, key, words, jobs))
 
     def params(
         self, severity: Severity | None = None, scale: str = "imagenet", side: int | None = None
     ) -> Any:
-        """The constants at a severity and scale, for an image whose short side is `side`.
+        """Return the constants at a severity and scale, for an image whose short side is `side`.
 
         >>> corruptions["gaussian_noise"].params(3).sigma
         0.18
@@ -220,7 +239,7 @@ class Corruption:
         return self.choose(severity, scale=scale, side=side).params
 
     def choose(self, severity: Severity | None = None, *, scale: str, side: int, channels: int = 3) -> Choice:
-        """Whose recipe is used on an image, and with which constants.
+        """Return the recipe and the constants for an image.
 
         >>> corruptions["fog"].choose(3, scale="auto", side=30).scale
         'cifar'
@@ -228,19 +247,18 @@ class Corruption:
         Args:
             severity: as for a call.
             scale: as for a call.
-            side: the short side of the image in pixels, for the scales `auto` and `relative`.
-            channels: 1 for a grey image; `auto` takes `mnist` for those only.
+            side: short side of the image in pixels, for the scales `auto` and `relative`.
+            channels: 1 for a grey image; `auto` selects `mnist` only for grey images.
         """
         level = None if severity is None else validate_severity(severity)
-        if scale not in SCALE_NAMES:
-            raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
+        validate_option("scale", scale, SCALE_NAMES)
         recipes = tuple(self.recipes.values())
         if recipes != self._chosen_from or len(self._chosen) > _CHOICES:
             self._chosen, self._chosen_from = {}, recipes
-        asked, chosen = (level, scale, side, channels), self._chosen
-        if asked not in chosen:
-            chosen[asked] = self._choose(*asked)
-        return chosen[asked]
+        request, chosen = (level, scale, side, channels), self._chosen
+        if request not in chosen:
+            chosen[request] = self._choose(*request)
+        return chosen[request]
 
     def _choose(self, level: Severity | None, scale: str, side: int, channels: int) -> Choice:
         if self.mixes and isinstance(level, float):
@@ -251,20 +269,20 @@ class Corruption:
             return self._choose_relative(level, side)
         if scale not in self.recipes:
             raise OptionError(
-                f"{self.name} has no constants for the scale {scale!r}; it has them for "
-                f"{', '.join(self.recipes)}, and 'relative' fits any size"
+                f"{self.name} has no constants for the scale {scale!r}, only for {', '.join(self.recipes)}; "
+                "scale 'relative' works for any size"
             )
         return self._choose_published(level, scale)
 
     def _choose_mixed(self, severity: Severity, scale: str, side: int, channels: int) -> Choice:
-        """Between two severities, the pictures of both, whatever size their constants are fitted to."""
+        """Return the choices of the severities below and above, whose images are mixed."""
         step = math.floor(severity)
         low, high = (self.choose(s, scale=scale, side=side, channels=channels) for s in (step, step + 1))
         mixed = Mixed((low.recipe, low.params), (high.recipe, high.params), weight_of(severity - step))
         return low._replace(params=mixed)
 
     def _choose_published(self, severity: Severity | None, scale: str) -> Choice:
-        """At a published size; between two published severities, on the way from one to the other."""
+        """Return the constants of a published size, interpolated between two published severities."""
         recipe = self.recipes[scale]
         level = recipe.published if severity is None else severity
         low = math.floor(level)
@@ -273,13 +291,13 @@ class Corruption:
             return Choice(scale, recipe, params)
         if not hasattr(params, "_replace"):
             raise OptionError(
-                f"severity must be an integer for {self.name}, whose constants are no NamedTuple, got {level}"
+                f"severity must be an integer, got {level}; the constants of {self.name} are not a NamedTuple"
             )
         params = between_severities(params, recipe.level(low + 1), level - low, SCALES[scale])
         return Choice(scale, replace(recipe, fitted=SCALES[scale], smooth=None), params)
 
     def _choose_snapped(self, severity: Severity | None, scale: str) -> Choice:
-        """What other sizes start from: constants as the whole things that they stand for at their own."""
+        """Return the constants that other sizes start from, snapped to what they mean at their own size."""
         chosen = self._choose_published(severity, scale)
         if chosen.recipe.fitted is None:
             return chosen._replace(params=snapped(chosen.params, SCALES[scale]))
@@ -295,7 +313,7 @@ class Corruption:
         return chosen._replace(recipe=fitted, params=grown(chosen.params, side, base))
 
     def _choose_by_size(self, severity: Severity | None, side: int, channels: int) -> Choice:
-        """Published constants at published sizes, beyond the first and the last, and a way between them."""
+        """Return published constants at published sizes and beyond them, and interpolated ones in between."""
         if channels == 1 and side <= SCALES["mnist"] and "mnist" in self.recipes:
             return self._choose_published(severity, "mnist")
         scales = [scale for scale in _PHOTOS if scale in self.recipes]
@@ -310,7 +328,7 @@ class Corruption:
         return self._choose_relative(severity, side)
 
     def _choose_below(self, severity: Severity | None, side: int) -> Choice:
-        """The constants of the smallest size, in a smooth geometry if there is one."""
+        """Return the constants of the smallest size, with a smooth geometry if there is one."""
         chosen = self._choose_published(severity, _PHOTOS[0])
         recipe = self.recipes[_PHOTOS[0]]
         if not recipe.smooth:
@@ -333,13 +351,19 @@ class Corruption:
         return near._replace(recipe=replace(recipe, fitted=side), params=fitted)
 
 
+def validate_option(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise an error unless the value is one of the choices."""
+    if value not in choices:
+        raise OptionError(unknown_message(name, value, choices))
+
+
 def validate_severity(severity: object) -> Severity:
-    """The severity, an `int` if it is whole; an error if it is none.
+    """Return the severity, as an `int` if it is an integer; raise an error if it is invalid.
 
     >>> validate_severity(3.0), validate_severity(2.5)
     (3, 2.5)
     """
-    if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # the usual kind, before slower questions
+    if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # fast path
         return severity
     number = isinstance(severity, int | float | np.integer | np.floating) and not isinstance(severity, bool)
     if not number or not 1 <= severity <= SEVERITIES[-1]:  # type: ignore[operator]
@@ -349,7 +373,7 @@ def validate_severity(severity: object) -> Severity:
 
 
 def parse_severity(text: str) -> Severity:
-    """The severity that a text stands for, which has one text only.
+    """Return the severity written as a string, in its only valid form.
 
     >>> parse_severity("2.5"), parse_severity("3")
     (2.5, 3)
@@ -363,7 +387,7 @@ def parse_severity(text: str) -> Severity:
 
 
 corruptions: Registry[Corruption] = Registry("corruption")
-"""Every corruption by its name."""
+"""All corruptions by name."""
 
 
 def _by_name(name: str) -> Corruption:
@@ -389,22 +413,21 @@ def corruption(
 
     Args:
         group: `noise`, `blur`, `weather`, `digital` or `digits`.
-        levels: for each scale the constants of severities 1 to 5, or a single one.
-        draw: what is random for each image; its result is handed to the render.
-        published: the severity taken when none is given.
-        version: goes up when the pixels of an unchanged call change.
+        levels: for each scale the constants of severities 1 to 5, or one entry for all.
+        draw: draws what is random for each image; the render gets its result.
+        published: the severity used when none is given.
+        version: increases when the pixels of an unchanged call change.
         graded: whether severity 5 changes the pixels more than severity 1.
-        moves: whether it moves what is in the picture, so that boxes and masks do not fit any more.
-        smooth: a subclass of the constants, without fields of its own. Away from the published sizes the
-            render gets its constants as this class, where its own geometry would jump from one size to
+        moves: whether it moves objects in the image, so that boxes and masks no longer fit.
+        smooth: a subclass of the constants without fields of its own. Away from the published sizes the
+            render gets its constants as this class, if its own geometry would jump from one size to
             the next.
-        mixes: whether a severity between two published ones is a mixture of their pictures, because the
-            constants do not act one by one. Else its constants lie between theirs.
-        tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
-            and images on a GPU go through the CPU backend.
-        files: entries of the catalog that it needs: a run has them before its first image.
-        bulk: bytes of working memory for each value of an image. Without, 4 if anything is random, a number
-            for each value as it may be, else 1.
+        mixes: whether a severity between two published ones mixes their images, because the constants
+            cannot be interpolated one by one.
+        tensors: whether draw and render work on torch tensors, too. With False, images on a GPU are
+            corrupted by the CPU backend.
+        files: entries of the catalog that it needs; a run downloads them before its first image.
+        bulk: bytes of working memory for each value of an image; by default 4 if anything is random, else 1.
     """
 
     def register(render: Render) -> Corruption:
@@ -412,18 +435,17 @@ def corruption(
         made = Corruption(
             render.__name__, group, version, doc, graded=graded, moves=moves, mixes=mixes, files=files
         )
+        recipe: dict[str, Any] = {
+            "draw": draw,
+            "published": published,
+            "bulk": bulk,
+            "smooth": smooth,
+            "tensors": tensors,
+        }
         if not levels:
-            made.at(levels=())  # says what it needs
+            made.at(levels=())  # raises the error
         for scale, constants in levels.items():
-            made.at(
-                scale,
-                levels=constants,
-                draw=draw,
-                published=published,
-                bulk=bulk,
-                smooth=smooth,
-                tensors=tensors,
-            )(render)
+            made.at(scale, levels=constants, **recipe)(render)
         corruptions.register(made.name, made)
         return made
 

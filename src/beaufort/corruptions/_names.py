@@ -1,4 +1,4 @@
-"""The published lists of corruptions, in their published order, and what a name stands for."""
+"""The published lists of corruptions, in their published order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from beaufort._core.errors import UnknownNameError
 from beaufort._core.registry import unknown_message
 from beaufort.corruptions._corruption import corruptions
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 _NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
 _BLUR = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur")
 _WEATHER = ("snow", "frost", "fog", "brightness")
@@ -15,81 +20,23 @@ _DIGITAL = ("contrast", "elastic_transform", "pixelate", "jpeg_compression")
 _COMMON = (*_NOISE, *_BLUR, *_WEATHER, *_DIGITAL)
 _VALIDATION = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
-_MNIST_ALL = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "speckle_noise",
-    "pessimal_noise",
-    "gaussian_blur",
-    "glass_blur",
-    "defocus_blur",
-    "motion_blur",
-    "zoom_blur",
-    "fog",
-    "frost",
-    "snow",
-    "spatter",
-    "contrast",
-    "brightness",
-    "saturate",
-    "jpeg_compression",
-    "pixelate",
-    "elastic_transform",
-    "quantize",
-    "shear",
-    "rotate",
-    "scale",
-    "translate",
-    "line",
-    "dotted_line",
-    "zigzag",
-    "inverse",
-    "stripe",
-    "canny_edges",
-)
-_MNIST = (
-    "shot_noise",
-    "impulse_noise",
-    "glass_blur",
-    "motion_blur",
-    "shear",
-    "scale",
-    "rotate",
-    "brightness",
-    "translate",
-    "stripe",
-    "fog",
-    "spatter",
-    "dotted_line",
-    "zigzag",
-    "canny_edges",
-)
-
-_IMAGENET_C_BAR = (
-    "blue_noise_sample",
-    "plasma_noise",
-    "checkerboard_cutout",
-    "cocentric_sine_waves",
-    "single_frequency_greyscale",
-    "brownish_noise",
-    "perlin_noise",
-    "sparkles",
-    "inverse_sparkles",
-    "caustic_refraction",
-)
-_CIFAR10_C_BAR = (
-    "blue_noise_sample",
-    "brownish_noise",
-    "checkerboard_cutout",
-    "circular_motion_blur",
-    "inverse_sparkles",
-    "lines",
-    "pinch_and_twirl",
-    "ripple",
-    "sparkles",
-    "transverse_chromatic_abberation",
-)
+_MNIST_ALL = _names("""
+    gaussian_noise shot_noise impulse_noise speckle_noise pessimal_noise gaussian_blur glass_blur defocus_blur
+    motion_blur zoom_blur fog frost snow spatter contrast brightness saturate jpeg_compression pixelate
+    elastic_transform quantize shear rotate scale translate line dotted_line zigzag inverse stripe canny_edges
+""")
+_MNIST = _names("""
+    shot_noise impulse_noise glass_blur motion_blur shear scale rotate brightness translate stripe fog spatter
+    dotted_line zigzag canny_edges
+""")
+_IMAGENET_C_BAR = _names("""
+    blue_noise_sample plasma_noise checkerboard_cutout cocentric_sine_waves single_frequency_greyscale
+    brownish_noise perlin_noise sparkles inverse_sparkles caustic_refraction
+""")
+_CIFAR10_C_BAR = _names("""
+    blue_noise_sample brownish_noise checkerboard_cutout circular_motion_blur inverse_sparkles lines
+    pinch_and_twirl ripple sparkles transverse_chromatic_abberation
+""")
 
 SUBSETS: dict[str, tuple[str, ...]] = {
     "common": _COMMON,
@@ -110,7 +57,7 @@ corruptions.reserve(SUBSETS, "a list of corruptions")
 
 
 def get_corruption_names(subset: str = "common") -> list[str]:
-    """The names of a published list, in its order.
+    """Return the names of a published list, in its order.
 
     >>> get_corruption_names("noise")
     ['gaussian_noise', 'shot_noise', 'impulse_noise']
@@ -121,7 +68,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
 
 
 def members_of(name: object) -> tuple[str, ...]:
-    """The corruptions that a name stands for: those of a list, or itself; none if it is the name of neither.
+    """Return the members of a list, or the corruption of this name; nothing for an unknown name.
 
     >>> members_of("noise"), members_of("fog"), members_of("smog")
     (('gaussian_noise', 'shot_noise', 'impulse_noise'), ('fog',), ())
@@ -132,14 +79,14 @@ def members_of(name: object) -> tuple[str, ...]:
 
 
 def expand_names(names: Iterable[object], *, kind: str) -> tuple[str, ...]:
-    """The corruptions that names of corruptions and of lists stand for, in order; one may come twice.
+    """Return the corruptions of names and lists of names, in order; a corruption may occur twice.
 
     >>> expand_names(["fog", "weather"], kind="corruption")
     ('fog', 'snow', 'frost', 'fog', 'brightness')
 
     Args:
-        names: of either.
-        kind: what the error for an unknown name says that it is not.
+        names: names of corruptions and of lists.
+        kind: kind of thing named in the error for an unknown name.
     """
     found: list[str] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""How a corruption is made at one scale: constants, a draw, a render."""
+"""How a corruption is made at one scale: constants, a draw and a render."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recipe:
     """How a corruption is made at one scale."""
 
     levels: tuple[Any, ...]
-    """Constants by severity; a single entry serves all severities."""
+    """Constants by severity; a single entry applies to all severities."""
     draw: Draw | None
     """What is random, `(random, images, params) -> drawn`; None if nothing is."""
     render: Render
@@ -29,22 +29,21 @@ class Recipe:
     published: int
     """Severity used when none is given."""
     bulk: int
-    """Bytes of working memory for each value of the image, roughly."""
+    """Approximate bytes of working memory for each value of the image."""
     tensors: bool = True
     """Whether draw and render work on torch tensors, too."""
+    smooth: type | None = None
+    """Class of constants that selects the smooth geometry of the render, if it has one."""
+    fitted: int | None = None
+    """The side that constants are fitted to, which may then be fractions; None for published constants.
+    Constants of a severity between two published ones are fitted to the side of their scale."""
 
     def level(self, severity: int) -> Any:
-        """The constants of a published severity."""
+        """Return the constants of a published severity."""
         return self.levels[severity - 1 if len(self.levels) > 1 else 0]
 
-    smooth: type | None = None
-    """The class of constants that asks the render for its smooth geometry, if it has one."""
-    fitted: int | None = None
-    """The side that constants were fitted to, which may have fractions then; None for published ones. Those
-    of a severity between two published ones are fitted to the side of their scale."""
-
     def run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
-        """The images, corrupted; `random` gives a source of the same random numbers each time."""
+        """Return the corrupted images; `random` returns a source of the same random numbers each time."""
         if isinstance(params, Mixed):
             both = [recipe.run(images, of, random, ops) for recipe, of in (params.low, params.high)]
             return ops.mix(both, [1 - params.share, params.share])
@@ -59,29 +58,32 @@ class Recipe:
             made = self.render(images, params, ops)
         else:
             made = self.render(images, params, self.draw(random(), images, params), ops)
-        kind, shape = getattr(made, "dtype", None), getattr(made, "shape", None)
-        if shape != images.shape or kind != images.dtype:  # else it would be cast and stretched in silence
-            rounded = "; round floats, as in np.clip(np.rint(x), 0, 255).astype(np.uint8)"
-            advice = "" if kind == images.dtype else rounded
-            kind = type(made).__name__ if kind is None else kind
+        kind, shape = getattr(made, "dtype", type(made).__name__), getattr(made, "shape", None)
+        if shape != images.shape or kind != images.dtype:  # NumPy would cast and broadcast it silently
+            got = kind if shape is None else f"{kind} of shape {tuple(shape)}"
+            hint = (
+                ""
+                if kind == images.dtype
+                else "; round floats, as in np.clip(np.rint(x), 0, 255).astype(np.uint8)"
+            )
             raise RenderError(
-                f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
-                f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}{advice}"
+                f"{self.render.__name__} must return uint8 images of the input shape {tuple(images.shape)}, "
+                f"got {got}{hint}"
             )
         return made
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """Two severities whose pictures are mixed, each with its recipe and constants."""
+    """Two severities whose images are mixed, each with its recipe and constants."""
 
     low: tuple[Recipe, Any]
     high: tuple[Recipe, Any]
     share: float
-    """Of the higher one."""
+    """Weight of the higher one."""
 
     def _asdict(self) -> dict[str, Any]:
-        """As other constants have it."""
+        """Return the constants as a `NamedTuple` does."""
         return {"low": self.low[1]._asdict(), "high": self.high[1]._asdict(), "share": self.share}
 
 
@@ -89,7 +91,7 @@ class Choice(NamedTuple):
     """What a corruption does to images of one size at one severity."""
 
     scale: str
-    """The published scale whose recipe it is, also where `auto` or `relative` was asked for."""
+    """The published scale of the recipe, also for `auto` and `relative`."""
     recipe: Recipe
     params: Any
     """The constants, fitted to the image at the scales `auto` and `relative`."""

@@ -2,8 +2,8 @@
 
 Two rules fit constants to a size. `between` goes from the constants of one published size to those of the
 next; `grown` does to an image what a published scale does at its own size. A third one, `between_severities`,
-goes from one published severity to the next. All give fractions where a recipe can take whole numbers only:
-two and a half sweeps, 88.7 cells a side. `parts` says which whole numbers are rendered then, and how the
+goes from one published severity to the next. All give fractions where a recipe can take integers only:
+two and a half sweeps, 88.7 cells a side. `parts` says which integers are rendered then, and how the
 results are mixed, so that nothing jumps as an image grows by a pixel, or a severity by a little.
 """
 
@@ -33,9 +33,9 @@ Area = Annotated[float, "pixels²"]
 PerPixel = Annotated[float, "1/pixels"]
 """A constant that must shrink as the image grows; times the side it is a number of cells, cut off."""
 FractionOfSide = Annotated[float, "share of the side"]
-"""A share that stays; times the side it is rounded to a whole number."""
+"""A share that stays; times the side it is rounded to an integer."""
 FractionKept = Annotated[float, "share kept"]
-"""A share of the picture that stays as it was: the rest is the damage."""
+"""A share of the image that stays as it was: the rest is the damage."""
 Enlargement = Annotated[float, "enlargement"]
 """As `Pixels`: how much noise is enlarged, at least 1. Noise that is not enlarged at all is not smoothed."""
 Softness = Annotated[float, "softness"]
@@ -107,7 +107,7 @@ def between(low: Any, low_side: int, high: Any, high_side: int, side: int) -> An
 def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
     """The constants for a severity between two whole ones, in equal steps from one value to the other.
 
-    Whole numbers are rounded to the nearest, halves toward the higher severity. What results stands for the
+    Integers are rounded to the nearest, halves toward the higher severity. What results stands for the
     whole things that it makes at the side it was published for, so it need not be `snapped`.
 
     Constants may have a method `leads_to(higher)`: where it is false, there is nothing between the two, and
@@ -138,7 +138,7 @@ def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
 
 
 def _rounded(value: float, toward: float) -> int:
-    """The nearest whole number, of two that are as near the one in the direction of `toward`."""
+    """The nearest integer, of two that are as near the one in the direction of `toward`."""
     return math.floor(value + 0.5) if toward > 0 else math.ceil(value - 0.5)
 
 
@@ -265,7 +265,7 @@ def _step(value: float, kind: str, side: int) -> _Step | None:
 
 
 def weight_of(share: float) -> float:
-    """The share of one of two pictures that are mixed."""
+    """The share of one of two images that are mixed."""
     return round(max(share, 0) * _STEPS) / _STEPS
 
 

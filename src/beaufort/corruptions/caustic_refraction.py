@@ -1,4 +1,4 @@
-"""Caustic refraction: the picture on the ground of a pool, under waves."""
+"""Caustic refraction: the image on the ground of a pool, under waves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Params(NamedTuple):
     """How high the waves are."""
 
     magnitude: float
-    """The picture moves by 5 percent of the short side times the sine of the refraction, for each unit."""
+    """The image moves by 5 percent of the short side times the sine of the refraction, for each unit."""
     sigma: Pixels = 1.0
     """Of the Gaussian that smooths the waves."""
 
@@ -85,7 +85,7 @@ def _slopes(field: Any) -> tuple[Any, Any]:
 def caustic_refraction(images: Images, p: Params, drawn: Water, ops: Ops) -> Images:
     """Move pixels as waves refract them, and light the slopes of the waves.
 
-    There are no waves around the picture, so that its frame acts as a steep slope.
+    There are no waves around the image, so that its frame acts as a steep slope.
     """
     side = min(images.shape[1:3])
     field = _smooth(_caustics(images, drawn, ops), p.sigma, images, ops) * (side / _SIDE)

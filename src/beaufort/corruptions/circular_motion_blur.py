@@ -1,4 +1,4 @@
-"""Circular motion blur: the picture turns while the shutter is open."""
+"""Circular motion blur: the image turns while the shutter is open."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Rings(NamedTuple):
     column: Array
     row: Array
     waves: Array
-    """On one turn around the center; not a whole number, so there is a seam."""
+    """On one turn around the center; not an integer, so there is a seam."""
     depth: Array
     """Of the waves."""
     width: Array

@@ -26,12 +26,9 @@ _PHOTOS = [Params(c) for c in (0.4, 0.3, 0.2, 0.1, 0.05)]
         "cifar": [Params(c) for c in (0.75, 0.5, 0.4, 0.3, 0.15)],
     },
 )
-def contrast(images: Images, p: Params, ops: Ops) -> Images:
+def contrast(images: Images, p: Params, ops: Ops, *, nearest: bool = False) -> Images:
     """Pull every value toward the mean of its channel."""
-    return ops.lower_contrast(images, p.factor)
+    return ops.lower_contrast(images, p.factor, nearest=nearest)
 
 
-@contrast.at("mnist", levels=_PHOTOS, published=4)
-def digits(images: Images, p: Params, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.lower_contrast(images, p.factor, nearest=True)
+contrast.for_digits(_PHOTOS, published=4, nearest=True)

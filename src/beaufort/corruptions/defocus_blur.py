@@ -27,15 +27,12 @@ _PHOTOS = [Params(3, 0.1), Params(4, 0.5), Params(6, 0.5), Params(8, 0.5), Param
         "cifar": [Params(0.3, 0.4), Params(0.4, 0.5), Params(0.5, 0.6), Params(1, 0.2), Params(1.5, 0.1)],
     },
 )
-def defocus_blur(images: Images, p: Params, ops: Ops) -> Images:
+def defocus_blur(images: Images, p: Params, ops: Ops, *, nearest: bool = False) -> Images:
     """Spread each pixel over a disk with a soft rim.
 
-    At radius 8 and above the published kernel sums to 1.01, and the picture brightens by one percent.
+    At radius 8 and above the published kernel sums to 1.01, and the image brightens by one percent.
     """
-    return ops.defocus(images, p.radius, p.softness)
+    return ops.defocus(images, p.radius, p.softness, nearest=nearest)
 
 
-@defocus_blur.at("mnist", levels=_PHOTOS, published=1)
-def digits(images: Images, p: Params, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.defocus(images, p.radius, p.softness, nearest=True)
+defocus_blur.for_digits(_PHOTOS, published=1, nearest=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beaufort.corruptions import Field, Images, Ops, Random, corruption
-from beaufort.corruptions.rng import Undrawn
+from beaufort.corruptions.rng import FieldKey
 
 
 class Params(NamedTuple):
@@ -24,12 +24,14 @@ class Params(NamedTuple):
         return 1 << (max(longest, self.least_side) - 1).bit_length()
 
 
-def draw(random: Random, images: Images, p: Params) -> Field | Undrawn:
+def draw(random: Random, images: Images, p: Params) -> Field | FieldKey:
     """The numbers of a diamond-square fractal, level by level."""
     return random.uniform_later(p.side(images) ** 2 - 1)
 
 
 _PHOTOS = [Params(1.5, 2), Params(2, 2), Params(2.5, 1.7), Params(2.5, 1.5), Params(3, 1.4)]
+_DIGITS = [p._replace(least_side=256) for p in _PHOTOS]
+"""A digit shows one smooth corner of a map with a side of 256."""
 
 
 @corruption(
@@ -42,14 +44,10 @@ _PHOTOS = [Params(1.5, 2), Params(2, 2), Params(2.5, 1.7), Params(2.5, 1.5), Par
         "cifar": [Params(0.2, 3), Params(0.5, 3), Params(0.75, 2.5), Params(1, 2), Params(1.5, 1.75)],
     },
 )
-def fog(images: Images, p: Params, noise: Field | Undrawn, ops: Ops) -> Images:
+def fog(images: Images, p: Params, noise: Field | FieldKey, ops: Ops, *, nearest: bool = False) -> Images:
     """Add a fractal, then darken so that the brightest value stays where it was."""
     field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
-    return ops.haze(images, field, p.amount)
+    return ops.haze(images, field, p.amount, nearest=nearest)
 
 
-@fog.at("mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5, bulk=192)
-def digits(images: Images, p: Params, noise: Field | Undrawn, ops: Ops) -> Images:
-    """As for photos, rounded; the map has a side of 256, so a digit sees one smooth corner of it."""
-    field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
-    return ops.haze(images, field, p.amount, nearest=True)
+fog.for_digits(_DIGITS, published=5, bulk=192, nearest=True)

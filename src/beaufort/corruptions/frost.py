@@ -96,12 +96,9 @@ _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7)
         "cifar": [Params(a, b, 0.2) for a, b in ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))],
     },
 )
-def frost(images: Images, p: Params, crops: Crops, ops: Ops) -> Images:
+def frost(images: Images, p: Params, crops: Crops, ops: Ops, *, nearest: bool = False) -> Images:
     """Mix the image with a piece of a photographed frost texture; grey images get a grey one."""
-    return ops.blend(images, *crops, p.image_weight, p.frost_weight)
+    return ops.blend(images, *crops, p.image_weight, p.frost_weight, nearest=nearest)
 
 
-@frost.at("mnist", draw=draw, levels=_PHOTOS, published=5)
-def digits(images: Images, p: Params, crops: Crops, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.blend(images, *crops, p.image_weight, p.frost_weight, nearest=True)
+frost.for_digits(_PHOTOS, published=5, nearest=True)

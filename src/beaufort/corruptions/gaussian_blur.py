@@ -14,24 +14,26 @@ class Params(NamedTuple):
     """Standard deviation of the kernel."""
 
 
+_PHOTOS = [Params(s) for s in (1, 2, 3, 4, 6)]
+
+
 @corruption(
     "blur",
     levels={
-        "imagenet": [Params(s) for s in (1, 2, 3, 4, 6)],
+        "imagenet": _PHOTOS,
         "inception": [Params(s) for s in (1.5, 2.5, 3.5, 4.5, 6.5)],
         "tiny": [Params(s) for s in (0.5, 0.75, 1, 1.25, 1.5)],
         "cifar": [Params(s) for s in (0.4, 0.6, 0.7, 0.8, 1)],
     },
 )
-def gaussian_blur(images: Images, p: Params, ops: Ops) -> Images:
-    """Blur each channel with a Gaussian, the edge repeated outside."""
-    return ops.gaussian(images, p.sigma)
+def gaussian_blur(
+    images: Images, p: Params, ops: Ops, *, horizontal: bool = True, nearest: bool = False
+) -> Images:
+    """Blur each channel with a Gaussian; the border pixels are repeated outside the image.
 
-
-@gaussian_blur.at("mnist", levels=[Params(s) for s in (1, 2, 3, 4, 6)], published=2)
-def digits(images: Images, p: Params, ops: Ops) -> Images:
-    """Blur down the columns only.
-
-    The published code takes the last axis of a grey image for color and leaves it alone.
+    MNIST-C is blurred only along columns: the published code takes the last axis of a grey image for color.
     """
-    return ops.gaussian(images, p.sigma, horizontal=False, nearest=True)
+    return ops.gaussian(images, p.sigma, horizontal=horizontal, nearest=nearest)
+
+
+gaussian_blur.for_digits(_PHOTOS, published=2, horizontal=False, nearest=True)

@@ -17,27 +17,22 @@ class Params(NamedTuple):
     """Side of the squares that share one value."""
 
 
+_PHOTOS = [Params(s) for s in (0.08, 0.12, 0.18, 0.26, 0.38)]
+
+
 @corruption(
     "noise",
     draw=draw_normals,
     levels={
-        "imagenet": [Params(s) for s in (0.08, 0.12, 0.18, 0.26, 0.38)],
+        "imagenet": _PHOTOS,
         "inception": [Params(s) for s in (0.09, 0.13, 0.19, 0.27, 0.40)],
         "tiny": [Params(s) for s in (0.04, 0.08, 0.12, 0.15, 0.18)],
         "cifar": [Params(s) for s in (0.04, 0.06, 0.08, 0.09, 0.10)],
     },
 )
-def gaussian_noise(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
+def gaussian_noise(images: Images, p: Params, noise: Field, ops: Ops, *, nearest: bool = False) -> Images:
     """Add independent normal noise to every channel of every pixel."""
-    return ops.add_noise(images, enlarge(noise, images, p.grain), p.sigma)
+    return ops.add_noise(images, enlarge(noise, images, p.grain), p.sigma, nearest=nearest)
 
 
-@gaussian_noise.at(
-    "mnist",
-    draw=draw_normals,
-    levels=[Params(s) for s in (0.08, 0.12, 0.18, 0.26, 0.38)],
-    published=5,
-)
-def digits(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.add_noise(images, noise, p.sigma, nearest=True)
+gaussian_noise.for_digits(_PHOTOS, published=5, nearest=True)

@@ -22,11 +22,14 @@ def draw(random: Random, images: Images, p: Params) -> Field:
     return random.impulses(coarse_shape(images, p.grain), p.share)
 
 
+_PHOTOS = [Params(a) for a in (0.03, 0.06, 0.09, 0.17, 0.27)]
+
+
 @corruption(
     "noise",
     draw=draw,
     levels={
-        "imagenet": [Params(a) for a in (0.03, 0.06, 0.09, 0.17, 0.27)],
+        "imagenet": _PHOTOS,
         "inception": [Params(a) for a in (0.04, 0.07, 0.10, 0.18, 0.28)],
         "tiny": [Params(a) for a in (0.01, 0.02, 0.05, 0.08, 0.14)],
         "cifar": [Params(a) for a in (0.01, 0.02, 0.03, 0.05, 0.07)],
@@ -37,6 +40,4 @@ def impulse_noise(images: Images, p: Params, hits: Field, ops: Ops) -> Images:
     return ops.replace(images, enlarge(hits, images, p.grain))
 
 
-impulse_noise.at("mnist", draw=draw, levels=[Params(a) for a in (0.03, 0.06, 0.09, 0.17, 0.27)], published=4)(
-    impulse_noise.recipes["imagenet"].render
-)
+impulse_noise.for_digits(_PHOTOS, published=4)

@@ -1,4 +1,4 @@
-"""Inverse sparkles: the picture is seen through a star, and white outside."""
+"""Inverse sparkles: the image is seen through a star, and white outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from beaufort.corruptions._geometry import Star, draw_stars, glow
 
 
 class Params(NamedTuple):
-    """How sharply the picture ends."""
+    """How sharply the image ends."""
 
     magnitude: float
     """0.13 × this is the exponent of the fall outside the star."""

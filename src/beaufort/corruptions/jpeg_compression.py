@@ -31,4 +31,4 @@ def jpeg_compression(images: Images, p: Params, ops: Ops) -> Images:
     return ops.jpeg(images, p.quality)
 
 
-jpeg_compression.at("mnist", levels=_PHOTOS, published=5)(jpeg_compression.recipes["imagenet"].render)
+jpeg_compression.for_digits(_PHOTOS, published=5)

@@ -1,4 +1,4 @@
-"""Lines: thin grey strokes across the picture."""
+"""Lines: thin grey strokes across the image."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _noise(x: Any, y: Any, order: Any, slopes: Any, image: Any, ops: Ops) -> Any
 
 @corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (4.6, 5.2, 5.8, 7.6, 8.8)]})
 def perlin_noise(images: Images, p: Params, drawn: Table, ops: Ops) -> Images:
-    """Cover the picture with turbulence, which is nowhere darker than middle grey."""
+    """Cover the image with turbulence, which is nowhere darker than middle grey."""
     order, slopes = (ops.lift(one, images) for one in drawn)
     image = ops.lift(np.arange(len(drawn.order))[:, None, None], images)
     rows, columns = ops.grid(images)

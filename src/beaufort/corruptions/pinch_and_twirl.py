@@ -1,4 +1,4 @@
-"""Pinch and twirl: nine round parts of the picture, each turned and pinched."""
+"""Pinch and twirl: nine round parts of the image, each turned and pinched."""
 
 from __future__ import annotations
 

@@ -45,4 +45,4 @@ def pixelate(images: Images, p: Params, ops: Ops) -> Images:
     return ops.pixel_cells(images, max(1, int(rows)), max(1, int(columns)))
 
 
-pixelate.at("mnist", levels=_PHOTOS, published=3)(pixelate.recipes["imagenet"].render)
+pixelate.for_digits(_PHOTOS, published=3)

@@ -13,7 +13,7 @@ class Params(NamedTuple):
     """How strong the waves are."""
 
     magnitude: float
-    """6.4 levels of amplitude for each unit; the picture fades as much."""
+    """6.4 levels of amplitude for each unit; the image fades as much."""
 
 
 class Plasma(NamedTuple):

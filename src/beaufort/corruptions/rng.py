@@ -1,12 +1,12 @@
-"""Randomness by image identity, never by call order.
+"""Random numbers by image identity, independent of call order.
 
-A corruption asks a `Random` for the fields it needs, in a fixed order. Two things answer:
+A corruption asks a `Random` for the fields it needs, in a fixed order. There are two sources:
 
 * `Keyed` (the default stream): Philox-4x32-10, a counter-based generator. Its key comes from
   `(seed, corruption, version, severity)`; its counter holds the image's id, the number of the field
   and the position in it. A value depends on these and on nothing else.
-* `ReferenceStream`: NumPy's legacy generator, drawn in the order of the published implementations, so
-  that published pixels come out.
+* `ReferenceStream`: NumPy's legacy generator, drawn in the order of the published implementations, which
+  reproduces published pixels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from beaufort.corruptions._kernels import Ops
 
 Id = int | str
-"""What identifies an image: a number or a name (a path in a data set, say)."""
+"""What identifies an image: an integer or a name (a path in a dataset, for example)."""
 
 STREAMS = ("keyed", "reference")
 
@@ -37,8 +37,8 @@ _TEXT_ID = 1 << 63
 _WORD = np.dtype(np.uint64)
 
 _MANY, _MANY_ELSEWHERE = 1 << 20, 1 << 24
-"""Numbers of one field, of one image, from which `uniform_later` leaves them undrawn: on the processor, which
-is as fast without them, and on another device, where drawing them later means to leave it."""
+"""Values per image from which `uniform_later` leaves a field undrawn: on the CPU, where drawing row by row is
+as fast, and on another device, where it means computing the field on the CPU."""
 
 
 class Key(NamedTuple):
@@ -50,7 +50,7 @@ class Key(NamedTuple):
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, seed: int, corruption: str, version: int, severity: int | float) -> Key:
-        """The key of one corruption at one severity under one seed.
+        """Return the key of one corruption at one severity under one seed.
 
         >>> Key.of(0, "fog", 1, 3) == Key.of(0, "fog", 1, 3) != Key.of(0, "fog", 1, 4)
         True
@@ -60,11 +60,21 @@ class Key(NamedTuple):
         return cls(int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little"))
 
 
-def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
-    """The 64-bit counter words of image ids.
+class FieldKey(NamedTuple):
+    """What the values of one random field depend on, one field per image."""
 
-    A number below 2⁶³ stands for itself; a text is hashed, with the top bit set, so that the two
-    kinds never meet.
+    key: Key
+    ids: Any
+    """The words of the images' ids, where the backend wants them."""
+    field: int
+    """The number of the field, counted over the fields of a corruption."""
+
+
+def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
+    """Return the 64-bit counter words of image ids.
+
+    An integer below 2⁶³ is its own word; a string is hashed, with the top bit set, so that the two
+    kinds never collide.
 
     >>> id_words([7, "n01440764/a.jpg"]).tolist()
     [7, 11732030946585132122]
@@ -72,25 +82,23 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
     if isinstance(ids, range) and ids and min(ids[0], ids[-1]) >= 0 and max(ids[0], ids[-1]) < _TEXT_ID:
         return np.arange(ids.start, ids.stop, ids.step, dtype=np.uint64)
     if isinstance(ids, tuple) and set(map(type, ids)) == {str}:
-        return _text_words(ids).copy()  # torch takes no array that cannot be written to
+        return _text_words(ids).copy()  # torch does not accept read-only arrays
     return np.array([*map(_id_word, ids)], _WORD)
 
 
-_NO_LISTS = (str, bytes, set, frozenset)
-"""What has a length and is no list of ids; the order of a set of texts is another one in each process."""
-
-
 def validate_ids(ids: Sequence[Id] | None, count: int) -> None:
-    """Refuse ids that are not a list with one for each image; None will do."""
-    if ids is not None and (isinstance(ids, _NO_LISTS) or not hasattr(ids, "__len__") or len(ids) != count):
+    """Raise an error unless `ids` is None or a list with one id per image."""
+    # The order of a set of strings differs between processes.
+    wrong = isinstance(ids, str | bytes | set | frozenset) or not hasattr(ids, "__len__")
+    if ids is not None and (wrong or len(ids) != count):
         raise OptionError(
             f"ids must be a list with one id for each of {counted(count, 'image')}, got {ids!r:.60}"
         )
 
 
 def validate_seed(seed: int) -> int:
-    """The seed as an `int`; an error if it is no whole number."""
-    if type(seed) is int:  # the usual kind, before slower questions
+    """Return the seed as an `int`; raise an error if it is not an integer."""
+    if type(seed) is int:  # fast path
         return seed
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise OptionError(f"seed must be an integer, got {seed!r}")
@@ -99,7 +107,7 @@ def validate_seed(seed: int) -> int:
 
 @lru_cache(maxsize=16)
 def _text_words(ids: tuple[str, ...]) -> NDArray[np.uint64]:
-    """Kept, as the same images are shown under one condition after the other."""
+    """Cached, because the same images are evaluated under one condition after the other."""
     return np.array([_text_word(image_id) for image_id in ids], dtype=np.uint64)
 
 
@@ -112,19 +120,11 @@ def _text_word(text: str) -> int:
 def _id_word(image_id: Id) -> int:
     if isinstance(image_id, str):
         return _text_word(image_id)
-    if type(image_id) is int and 0 <= image_id < _TEXT_ID:  # the usual kind, before the slower question
+    if type(image_id) is int and 0 <= image_id < _TEXT_ID:  # fast path
         return image_id
     if isinstance(image_id, int | np.integer) and not isinstance(image_id, bool) and 0 <= image_id < _TEXT_ID:
         return int(image_id)
     raise OptionError(f"an image id must be a string or an integer from 0 to 2**63 - 1, got {image_id!r}")
-
-
-class Undrawn(NamedTuple):
-    """A field of uniform numbers in [-1, 1) too large to hold; whoever needs it draws a piece at a time."""
-
-    key: Key
-    ids: NDArray[np.uint64]
-    field: int
 
 
 class Random(Protocol):
@@ -132,56 +132,56 @@ class Random(Protocol):
 
     @property
     def host(self) -> HostRandom:
-        """The same numbers as NumPy arrays, for a few numbers an image that Python works on."""
+        """The same source with NumPy arrays as results, for a few numbers per image."""
 
     def reseeded(self) -> Random:
-        """The source of what follows, where a published program seeds another generator by a drawn number."""
+        """Return the source of later fields, where a published program seeds a second generator."""
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
-        """Standard normal numbers."""
+        """Draw standard normal numbers."""
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
-        """Numbers spread evenly over [low, high)."""
+        """Draw uniform numbers in [low, high)."""
 
     def tensor_normal(self, shape: tuple[int, ...]) -> Field:
-        """As `normal`, where a published program draws with torch; `(h, w, c)`."""
+        """Draw normal numbers `(h, w, c)`, in torch's order if the stream is the reference."""
 
-    def uniform_later(self, size: int) -> Field | Undrawn:
-        """As `uniform((size,), -1, 1)`, or where to find the numbers if they are very many."""
+    def uniform_later(self, size: int) -> Field | FieldKey:
+        """Draw `uniform((size,), -1, 1)`, or return only the key of a very large field."""
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
-        """True with the given probability."""
+        """Draw booleans that are true with the given probability."""
 
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
-        """With probability `share` a 1 or a 2, equally often; else 0 (uint8)."""
+        """Draw 1 or 2, equally likely, with probability `share` in total; else 0 (uint8)."""
 
     def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Field:
-        """Whole numbers in [low, high); `high` may be given for each image, `(n,)`."""
+        """Draw integers in [low, high); `high` may be an array with one value per image, `(n,)`."""
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
-        """For each place a gate, open half the time, and a pair in [low, high) for the open ones."""
+        """Draw a gate for each position, open half of the time, and pairs in [low, high) for open ones."""
 
     def poisson(self, images: Images, rate: float) -> Field:
-        """Poisson counts (uint16, or int32 in torch) whose means are `rate` × value / 255."""
+        """Draw Poisson counts (uint16, or int32 in torch) with means `rate` × value / 255."""
 
     def poisson_levels(self, images: Images, rate: float, table: Bytes) -> Images:
-        """As `poisson`, the table's entry for each count, and its last entry for all beyond."""
+        """Draw as `poisson` and look up each count in a table; larger counts get its last entry."""
 
 
 class HostRandom(Random, Protocol):
     """A `Random` whose numbers are NumPy arrays."""
 
     def reseeded(self) -> HostRandom:
-        """The source of what follows, where a published program seeds another generator by a drawn number."""
+        """Return the source of later fields, where a published program seeds a second generator."""
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
-        """Standard normal numbers."""
+        """Draw standard normal numbers."""
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Array:
-        """Numbers spread evenly over [low, high)."""
+        """Draw uniform numbers in [low, high)."""
 
     def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Array:
-        """Whole numbers in [low, high); `high` may be given for each image, `(n,)`."""
+        """Draw integers in [low, high); `high` may be an array with one value per image, `(n,)`."""
 
 
 class Keyed:
@@ -191,8 +191,8 @@ class Keyed:
         key: of the corruption, its severity and the seed.
         ids: the words of the images' ids, where the backend wants them.
         ops: the backend.
-        host: gives a source of the same numbers on the processor, if the backend is elsewhere; the two
-            number their fields together.
+        host_ids: returns the words of the ids on the CPU, if the backend runs elsewhere.
+        fields: the numbers of the fields to come.
     """
 
     def __init__(
@@ -200,57 +200,60 @@ class Keyed:
         key: Key,
         ids: Field,
         ops: Ops,
-        host: Callable[[Iterator[int]], Keyed] | None = None,
-        *,
+        host_ids: Callable[[], Array] | None = None,
         fields: Iterator[int] | None = None,
     ) -> None:
         self._key = key
         self._ids = ids
-        self._host = host
-        self._fields = count() if fields is None else fields
         self._ops = ops
+        self._host_ids = host_ids
+        self._fields = count() if fields is None else fields
 
     @property
     def host(self) -> HostRandom:
-        return cast("HostRandom", self._on_host())
+        if self._host_ids is None:
+            return cast("HostRandom", self)
+        from beaufort.corruptions._kernels import cpu_ops
 
-    def _on_host(self) -> Keyed:
-        return self if self._host is None else self._host(self._fields)
+        return cast("HostRandom", Keyed(self._key, self._host_ids(), cpu_ops(), fields=self._fields))
 
     def reseeded(self) -> Keyed:
         return self
 
+    def _next(self) -> FieldKey:
+        return FieldKey(self._key, self._ids, next(self._fields))
+
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
-        return self._ops.philox_normal(self._key, self._ids, next(self._fields), shape, dtype)
+        return self._ops.philox_normal(self._next(), shape, dtype)
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
-        return self._ops.philox_uniform(self._key, self._ids, next(self._fields), shape, low, high, dtype)
+        return self._ops.philox_uniform(self._next(), shape, low, high, dtype)
 
     def tensor_normal(self, shape: tuple[int, ...]) -> Field:
         return self.normal(shape)
 
-    def uniform_later(self, size: int) -> Field | Undrawn:
-        if size < (_MANY if self._host is None else _MANY_ELSEWHERE):
+    def uniform_later(self, size: int) -> Field | FieldKey:
+        if size < (_MANY if self._host_ids is None else _MANY_ELSEWHERE):
             return self.uniform((size,), -1, 1)
-        return Undrawn(self._key, np.asarray(self._on_host()._ids), next(self._fields))
+        return FieldKey(self._key, self._host_ids() if self._host_ids else self._ids, next(self._fields))
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
-        return self._ops.philox_bernoulli(self._key, self._ids, next(self._fields), shape, probability)
+        return self._ops.philox_bernoulli(self._next(), shape, probability)
 
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
-        return self._ops.philox_impulses(self._key, self._ids, next(self._fields), shape, share)
+        return self._ops.philox_impulses(self._next(), shape, share)
 
     def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Field:
-        return self._ops.philox_integers(self._key, self._ids, next(self._fields), shape, low, high, dtype)
+        return self._ops.philox_integers(self._next(), shape, low, high, dtype)
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
         return self.bernoulli(shape, 0.5), self.integers((*shape, 2), low, high, np.int8)
 
     def poisson(self, images: Images, rate: float) -> Field:
-        return self._ops.philox_poisson(self._key, self._ids, next(self._fields), images, rate)
+        return self._ops.philox_poisson(self._next(), images, rate)
 
     def poisson_levels(self, images: Images, rate: float, table: Bytes) -> Images:
-        return self._ops.philox_levels(self._key, self._ids, next(self._fields), images, rate, table)
+        return self._ops.philox_levels(self._next(), images, rate, table)
 
 
 class ReferenceStream:
@@ -259,12 +262,12 @@ class ReferenceStream:
     def __init__(self, seed: int) -> None:
         if not 0 <= validate_seed(seed) < 1 << 32:
             raise OptionError(
-                f"seed must be an integer from 0 to 2**32 - 1 for the reference stream, got {seed!r}"
+                f"seed must be an integer from 0 to 2**32 - 1 with stream='reference', got {seed!r}"
             )
         self._state = np.random.RandomState(int(seed))
 
     def repeated(self) -> Callable[[], ReferenceStream]:
-        """What gives this stream as it stands now, each time, so that pictures that are mixed draw alike."""
+        """Return a function that resets the stream to its present state, so that mixed images draw alike."""
         start = self._state.get_state(legacy=False)
 
         def again() -> ReferenceStream:
@@ -287,7 +290,7 @@ class ReferenceStream:
         return self._state.uniform(low, high, (1, *shape)).astype(dtype)
 
     def tensor_normal(self, shape: tuple[int, ...]) -> Array:
-        """What torch draws with this seed: the same generator, Box and Muller's way, color by color."""
+        """Draw what torch draws with this seed: the same generator, Box-Muller, channel by channel."""
         height, width, channels = shape
         words = self._state.randint(0, 1 << 32, height * width * channels, dtype=np.uint32)
         u = ((words & 0xFFFFFF) / np.float32(1 << 24)).astype(np.float32).reshape(-1, 2, 8)
@@ -327,7 +330,7 @@ class ReferenceStream:
 
 
 def draw_permutations(random: HostRandom, size: int) -> Array:
-    """A random order of the numbers below `size` for each image, `(n, size)`, as NumPy's legacy one."""
+    """Return a random order of the integers below `size` per image, `(n, size)`, as legacy NumPy does."""
     order: Array | None = None
     for last in range(size - 1, 0, -1):
         other = random.integers((), 0, last + 1).astype(np.int64)

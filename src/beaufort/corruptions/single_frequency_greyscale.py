@@ -1,4 +1,4 @@
-"""Single frequency greyscale: one grey wave across the picture."""
+"""Single frequency greyscale: one grey wave across the image."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Params(NamedTuple):
     sigma: Pixels
     """The motion blur of the flakes."""
     mix: FractionKept
-    """Share of the picture that is not whitened."""
+    """Share of the image that is not whitened."""
 
 
 class Smooth(Params):
@@ -72,12 +72,6 @@ _SMALL = [
 ]
 
 
-def _layer(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
-    like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
-    layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold, like=like)
-    return ops.motion(layer, p.radius, p.sigma, flakes.angles_deg)[..., 0]
-
-
 @corruption(
     "weather",
     draw=draw,
@@ -90,12 +84,12 @@ def _layer(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
         "cifar": [p._replace(mix=mix) for p, mix in zip(_SMALL, (0.95, 0.9, 0.9, 0.85, 0.8), strict=True)],
     },
 )
-def snow(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
+def snow(images: Images, p: Params, flakes: Flakes, ops: Ops, *, nearest: bool = False) -> Images:
     """Whiten the image and add a layer of blurred flakes and the same layer turned by 180°."""
-    return ops.snowfall(images, _layer(images, p, flakes, ops), p.mix)
+    like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
+    layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold, like=like)
+    blurred = ops.motion(layer, p.radius, p.sigma, flakes.angles_deg)[..., 0]
+    return ops.snowfall(images, blurred, p.mix, nearest=nearest)
 
 
-@snow.at("mnist", draw=draw, levels=_PHOTOS, published=5)
-def digits(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.snowfall(images, _layer(images, p, flakes, ops), p.mix, nearest=True)
+snow.for_digits(_PHOTOS, published=5, nearest=True)

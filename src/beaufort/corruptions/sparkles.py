@@ -36,7 +36,7 @@ def draw(random: Random, images: Images, p: Params) -> list[Star]:
     },
 )
 def sparkles(images: Images, p: Params, stars: list[Star], ops: Ops) -> Images:
-    """Lighten the picture toward white along the rays of five stars."""
+    """Lighten the image toward white along the rays of five stars."""
     out = ops.real(images)
     for star in stars:
         before = ops.real(ops.real(out, np.float32))

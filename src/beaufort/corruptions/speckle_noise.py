@@ -1,4 +1,4 @@
-"""Speckle noise: grain that is stronger where the picture is bright."""
+"""Speckle noise: grain that is stronger where the image is bright."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ class Params(NamedTuple):
     """Side of the squares that share one value."""
 
 
+_PHOTOS = [Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)]
+
+
 @corruption(
     "noise",
     draw=draw_normals,
     levels={
-        "imagenet": [Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)],
+        "imagenet": _PHOTOS,
         "inception": [Params(s) for s in (0.16, 0.21, 0.36, 0.46, 0.61)],
         "tiny": [Params(s) for s in (0.15, 0.2, 0.25, 0.3, 0.35)],
         "cifar": [Params(s) for s in (0.06, 0.1, 0.12, 0.16, 0.2)],
     },
 )
-def speckle_noise(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
+def speckle_noise(images: Images, p: Params, noise: Field, ops: Ops, *, nearest: bool = False) -> Images:
     """Add normal noise in proportion to each value."""
-    return ops.multiply_noise(images, enlarge(noise, images, p.grain), p.sigma)
+    return ops.multiply_noise(images, enlarge(noise, images, p.grain), p.sigma, nearest=nearest)
 
 
-@speckle_noise.at(
-    "mnist",
-    draw=draw_normals,
-    levels=[Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)],
-    published=5,
-)
-def digits(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.multiply_noise(images, noise, p.sigma, nearest=True)
+speckle_noise.for_digits(_PHOTOS, published=5, nearest=True)

@@ -1,4 +1,4 @@
-"""Corrupt one image with `corrupt`, or images of a data loader with `Corrupt`."""
+"""Corrupt one image with `corrupt`, or the images of a data loader with `Corrupt`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beaufort._core.arrays import Images, is_float, is_tensor, on_host, as_batch
 from beaufort._core.errors import OptionError
 from beaufort._core.samples import find_images, find_places, map_leaves
 from beaufort._core.validation import validate_integer, validate_number
-from beaufort.corruptions._chain import Chain, Link, is_chain
+from beaufort.corruptions._chain import Chain, Link
 from beaufort.corruptions._choices import (
     Names,
     Severities,
@@ -24,7 +24,7 @@ from beaufort.corruptions._choices import (
     pick,
     weigh_names,
 )
-from beaufort.corruptions._corruption import Severity, corruptions
+from beaufort.corruptions._corruption import Severity, corruptions, validate_option
 from beaufort.corruptions._kernels import ops_of
 from beaufort.corruptions.rng import Id, id_words, validate_seed
 
@@ -49,10 +49,10 @@ def corrupt(
             image.
         corruption: a name (`fog`), a name with a severity (`fog@2.5`), or a chain
             (`fog@2+jpeg_compression@3`). `get_corruption_names` lists the names.
-        severity: 1 to 5, also 2.5. None is 1, or at scale `mnist` the published severity.
+        severity: a number from 1 to 5. None means 1, or at scale `mnist` the published severity.
         scale: which published constants to use; see `Corruption.__call__`.
         seed: any integer.
-        image_id: a number or text that identifies the image. By default its pixels identify it.
+        image_id: an integer or string that identifies the image. By default its pixels identify it.
         stream: `keyed` or `reference`; see `Corruption.__call__`.
 
     >>> photo = np.full((32, 32, 3), 100, np.uint8)
@@ -61,15 +61,14 @@ def corrupt(
     """
     if not isinstance(corruption, str):
         raise OptionError(
-            f"corruption must be a name, got {corruption!r:.60}: the order of arguments is corruption, then "
-            "severity; the order severity, then corruption lives in beaufort.compat.imagecorruptions"
+            f"corruption must be a name, got {corruption!r:.60}; pass corruption, then severity "
+            "(beaufort.compat.imagecorruptions has the opposite order)"
         )
     ids = None if image_id is None else [image_id]
     if "@" not in corruption and "+" not in corruption:
         return corruptions[corruption](image, severity, ids=ids, seed=seed, scale=scale, stream=stream)
     if severity is not None:
-        whose = "a chain" if is_chain(corruption) else f"'{corruption}'"
-        raise OptionError(f"severity must be None for {whose}, which has its own, got {severity!r}")
+        raise OptionError(f"severity cannot be used with {corruption!r}, which has its own, got {severity!r}")
     return Chain.parse(corruption)(image, ids=ids, seed=seed, scale=scale, stream=stream)
 
 
@@ -77,12 +76,12 @@ def corrupt(
 class Corrupt:
     """A callable that corrupts images and keeps their type, shape, dtype and device.
 
-    It takes what torchvision's transforms v2 take: an image, several arguments such as an image and its
-    label, or a tuple, list or dict of them. Images are corrupted, everything else comes back as it is.
+    It accepts what torchvision's transforms v2 accept: an image, several arguments such as an image and its
+    label, or a tuple, list or dict of them. Images are corrupted, everything else is returned unchanged.
 
-    Nothing about it changes when it is called and no global generator is touched: it can be pickled,
-    shared by threads and sent to the workers of a data loader, and an image comes out the same
-    whichever worker or batch it is in. `for_epoch` gives new randomness to each epoch.
+    It has no state and uses no global generator: it can be pickled, shared by threads and sent to the workers
+    of a data loader, and the result for an image does not depend on the worker or the batch. `for_epoch`
+    returns a transform with new randomness for each epoch.
 
     >>> rough = Corrupt("weather", severity=(1, 5))
     >>> rough.choose("n01440764/a.jpg")
@@ -90,33 +89,35 @@ class Corrupt:
     """
 
     name: str | Sequence[str]
-    """A corruption (`fog`), a list of `get_corruption_names` (`common`), a corruption or a chain with
-    severities of its own (`fog@2.5`, `fog@2+jpeg_compression@3`), or several of these, one of which is chosen
-    for each image; what is named twice is chosen twice as often."""
+    """A corruption (`fog`), a subset of `get_corruption_names` (`common`), a corruption or a chain with
+    severities of its own (`fog@2.5`, `fog@2+jpeg_compression@3`), or a list of these, one of which is chosen
+    for each image. A name listed twice is chosen twice as often."""
     severity: Severities = None
-    """1 to 5; a pair `(lowest, highest)` of whole ones; or a list or range of some, as `[1, 1.5, 2]`, one of
-    which is chosen for each image. None is 1, or at scale `mnist` the published severity. Names with
-    severities of their own do not use it."""
+    """A number from 1 to 5; a pair `(lowest, highest)` of integers, or a list or range such as `[1, 1.5, 2]`,
+    from which one is chosen for each image. None means 1, or at scale `mnist` the published severity. Names
+    with severities of their own ignore it."""
     seed: int = 0
-    """Any whole number."""
+    """Any integer."""
     p: float = field(default=1.0, kw_only=True)
-    """The share of images that are corrupted; the others stay clean. Which ones depends on their ids."""
+    """The fraction of images that are corrupted, selected by their ids; the others stay clean."""
     scale: str = field(default="auto", kw_only=True)
     """Which published constants to use; see `Corruption.__call__`."""
     weights: Sequence[float] | None = field(default=None, kw_only=True)
-    """How often each name is chosen, in proportion, one positive number for each; the members of a list share
-    its weight. Without, every corruption is equally likely."""
+    """Relative frequency of each name, positive numbers; the members of a subset divide its weight. By
+    default every corruption is equally likely."""
     floats: bool = field(default=False, kw_only=True)
-    """Whether to take images of floats, too: values from 0 to 1. They are rounded to the nearest of 256
-    levels, halves to the even one, and corrupted; levels that change are divided by 255, and the others come
-    back with all their digits."""
-    boxes: str = field(default="refuse", kw_only=True)
-    """What to do with the boxes, masks and key points of torchvision's `tv_tensors` in a sample. They come
-    back as they are; with `refuse` it is an error if a corruption to choose from moves what they are about,
-    as `elastic_transform` does, with `keep` it is none."""
+    """Whether to accept float images with values from 0 to 1, too. They are rounded to the nearest of 256
+    levels, halves to even, and corrupted; changed levels are divided by 255, and unchanged values keep all
+    their digits."""
+    boxes: str = field(default="reject", kw_only=True)
+    """What to do with the boxes, masks and key points of torchvision's `tv_tensors` in a sample. They are
+    returned unchanged with `keep`. With `reject` it is an error if a corruption can move the objects in the
+    image, as `elastic_transform` does."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.name, set | frozenset | Mapping):  # texts in a set have an order by process
+        if isinstance(
+            self.name, set | frozenset | Mapping
+        ):  # the order of a set of strings differs between processes
             raise OptionError(f"name must be a name or a list of names, got {self.name!r:.60}")
         if isinstance(self.name, Iterable) and not isinstance(self.name, str):
             object.__setattr__(self, "name", tuple(self.name))
@@ -125,42 +126,41 @@ class Corrupt:
         object.__setattr__(self, "severity", freeze_severity(self.severity))
         object.__setattr__(self, "seed", validate_seed(self.seed))
         object.__setattr__(self, "p", validate_number("p", self.p, 0, 1))
-        if self.boxes not in ("refuse", "keep"):
-            raise OptionError(f"boxes must be 'refuse' or 'keep', got {self.boxes!r}")
+        validate_option("boxes", self.boxes, ("reject", "keep"))
         if not (self._names.names and self._severities):
             raise OptionError("name and severity must not be empty lists")
         for name in self._names.names:
             Chain.parse(name).check(self.scale)
         for link in self._links:
-            corruptions[link.name].params(link.severity, self.scale)  # says what is wrong with either
+            corruptions[link.name].params(link.severity, self.scale)  # validates both
 
     def __call__(self, *inputs: Any, image_id: Id | Sequence[Id] | None = None) -> Any:
-        """The image, or each image of a batch or a structure, corrupted.
+        """Corrupt an image, or each image of a batch or a structure.
 
         Args:
-            inputs: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; a
-                uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, worked on where it is if that is
-                the processor or a CUDA device, else on the processor. Or several arguments, tuples, lists
-                and dicts with images in them: PIL images and `tv_tensors.Image`, or, if there are none, the
-                first array or plain tensor. All else comes back as it is; for boxes and masks see `boxes`.
-            image_id: what identifies the image, a number or a text; a list of them for a batch.
-                Without, its own pixels do.
+            inputs: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; or a
+                uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, which is processed on its device if
+                that is a CUDA device, else on the CPU. Or several arguments, tuples, lists and dicts that
+                contain images: PIL images and `tv_tensors.Image`, or, if there are none, the first array or
+                plain tensor. Everything else is returned unchanged; for boxes and masks see `boxes`.
+            image_id: an integer or string that identifies the image; a list of them for a batch. By
+                default an image's pixels identify it.
         """
         if not inputs:
             raise OptionError("expected an image, got no arguments")
         sample = inputs[0] if len(inputs) == 1 else inputs
         if not isinstance(sample, tuple | list | Mapping):
             return self._image(sample, image_id)
-        if self.boxes == "refuse" and self._moving and (beside := find_places(sample)):
+        if self.boxes == "reject" and self._moving and (beside := find_places(sample)):
             raise OptionError(
-                f"{self._moving[0]} moves what is in a picture, and the {beside} of the sample would not fit "
-                "any more; leave the corruption out, or pass boxes='keep' to have them as they are"
+                f"{self._moving[0]} moves objects in the image, so the {beside} of the sample no longer "
+                "fit; remove the corruption, or pass boxes='keep' to leave them unchanged"
             )
         wanted = find_images(sample)
         return map_leaves(sample, lambda leaf: self._image(leaf, image_id) if id(leaf) in wanted else leaf)
 
     def for_epoch(self, epoch: int) -> Corrupt:
-        """The same with other randomness in each epoch; epoch 0 is this one itself.
+        """Return the transform with other randomness for an epoch; for epoch 0 it is the same.
 
         >>> rough = Corrupt("noise", (1, 5))
         >>> rough.for_epoch(1) == rough.for_epoch(1), rough.for_epoch(1) == rough.for_epoch(2)
@@ -172,7 +172,7 @@ class Corrupt:
         return replace(self, seed=int.from_bytes(digest, "little"))
 
     def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        if self.floats and is_float(image):  # what is not corrupted keeps every digit
+        if self.floats and is_float(image):  # unchanged values keep every digit
             levels = to_levels(image)
             return put_changed(image, levels, self._image(levels, image_id))
         batch = as_batch(image)
@@ -188,7 +188,7 @@ class Corrupt:
         return batch.close(self._corrupt(color, ids))
 
     def choose(self, image_id: Id) -> tuple[str, Severity | None] | None:
-        """The corruption and severity that the image of this id gets; None if it stays clean.
+        """Return the corruption and severity for the image with this id; None if it stays clean.
 
         The severity is None for a name with severities of its own.
         """
@@ -197,7 +197,7 @@ class Corrupt:
     def _choose(self, word: int) -> tuple[str, Severity | None] | None:
         if self.p < 1 and self._share(word) >= self.p:
             return None
-        if len(self._names.names) == len(self._severities) == 1:  # nothing to choose
+        if len(self._names.names) == len(self._severities) == 1:
             return self._with_severity(self._names.names[0], self._severities[0])
         digest = hashlib.blake2b(f"beaufort|choice|{self.seed}|{word}".encode(), digest_size=16).digest()
         return self._with_severity(self._names.pick(digest[:8]), pick(self._severities, digest[8:]))
@@ -207,7 +207,7 @@ class Corrupt:
         return (name, severity) if name in corruptions else (name, None)
 
     def _share(self, word: int) -> float:
-        """A number from 0 to 1 that belongs to an image."""
+        """Return a uniform number from 0 to 1 for an image."""
         digest = hashlib.blake2b(f"beaufort|share|{self.seed}|{word}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "little") / 2**64
 
@@ -221,7 +221,7 @@ class Corrupt:
 
     @cached_property
     def _links(self) -> tuple[Link, ...]:
-        """Every corruption that an image can get, at every severity."""
+        """All corruptions that can be chosen, at all severities."""
         choices = {self._with_severity(*both) for both in product(self._names.names, self._severities)}
         return tuple(link for choice in choices for link in Chain.of(*choice).links)
 
@@ -230,7 +230,7 @@ class Corrupt:
         return tuple(sorted({link.name for link in self._links if corruptions[link.name].moves}))
 
     def _corrupt(self, color: Images, ids: Sequence[Id]) -> Images:
-        """Each image under its own choice; those that share one go through together."""
+        """Corrupt each image by its own choice; images with the same choice are corrupted together."""
         groups: dict[tuple[str, Severity | None], list[int]] = {}
         for place, word in enumerate(id_words(ids).tolist()):
             if (choice := self._choose(word)) is not None:
@@ -262,12 +262,12 @@ class Corrupt:
 
 
 def _ids(image_id: Any, single: bool, count: int) -> Sequence[Id]:
-    if hasattr(image_id, "tolist"):  # an array or a tensor of numbers, as a data loader collates them
+    if hasattr(image_id, "tolist"):  # a data loader collates ids to arrays or tensors
         image_id = image_id.tolist()
     several = not isinstance(image_id, str) and isinstance(image_id, Sequence)
     if single and not several:
         return [image_id]
     if not single and several and len(image_id) == count:
         return list(image_id)
-    wanted = "one id for one image" if single else f"a list of {count} ids for a batch of {count} images"
-    raise OptionError(f"image_id must be {wanted}, got {image_id!r:.60}")
+    expected = "one id for one image" if single else f"a list of {count} ids for a batch of {count} images"
+    raise OptionError(f"image_id must be {expected}, got {image_id!r:.60}")

@@ -37,7 +37,7 @@ def transverse_chromatic_abberation(images: Images, p: Params, order: Array, ops
 
 
 def _zoomed(values: Any, factor: float, images: Images, ops: Ops) -> Any:
-    """The middle of the enlarged picture."""
+    """The middle of the enlarged image."""
     for axis in (1, 2):
         total: Any = 0.0
         for places, weights in zip(*_taps(values.shape[axis], factor), strict=True):

@@ -39,13 +39,10 @@ _SMALL = [Params(0.01, 7), Params(0.01, 12), Params(0.01, 16), Params(0.01, 21),
     smooth=Smooth,
     mixes=True,
 )
-def zoom_blur(images: Images, p: Params, ops: Ops) -> Images:
+def zoom_blur(images: Images, p: Params, ops: Ops, *, nearest: bool = False) -> Images:
     """Average the image with enlargements of its middle; it counts twice, as the factor 1 too."""
     like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
-    return ops.zoom_average(images, p.factors, like=like)
+    return ops.zoom_average(images, p.factors, nearest=nearest, like=like)
 
 
-@zoom_blur.at("mnist", levels=_LARGE, published=5)
-def digits(images: Images, p: Params, ops: Ops) -> Images:
-    """As for photos, rounded."""
-    return ops.zoom_average(images, p.factors, nearest=True)
+zoom_blur.for_digits(_LARGE, published=5, nearest=True)

@@ -11,20 +11,19 @@ import pytest
 from beaufort.corruptions import corruptions, rng
 from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._kernels.cpu.plasma_rows import plasma_rows
-from beaufort.corruptions.rng import Key
+from beaufort.corruptions.rng import FieldKey, Key
 
 OPS = cpu_ops()
-KEY = Key.of(0, "fog", 1, 3)
-IDS = np.array([7, 11732030946585132122], np.uint64)
+NOISE = FieldKey(Key.of(0, "fog", 1, 3), np.array([7, 11732030946585132122], np.uint64), 5)
 
 
 @pytest.mark.parametrize("side", [2, 4, 8, 16, 64, 512])
 @pytest.mark.parametrize("decay", [1.4, 1.7, 2, 3])
 def test_rows_are_those_of_the_map(side: int, decay: float) -> None:
-    noise = OPS.philox_uniform(KEY, IDS, 5, (side**2 - 1,), -1, 1)
+    noise = OPS.philox_uniform(NOISE, (side**2 - 1,), -1, 1)
     for height, width in ((side, side), (side // 2 + 1, 1), (1, side)):
         whole = OPS.plasma(noise, side, decay, height, width)
-        np.testing.assert_array_equal(plasma_rows(KEY, IDS, 5, side, decay, height, width), whole)
+        np.testing.assert_array_equal(plasma_rows(NOISE, side, decay, height, width), whole)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "torch"])

@@ -237,7 +237,7 @@ def test_stored_films_give_the_same_answers(films: Path, scores: Scores) -> None
 def test_published_arrays_come_without_labels(films: Path, scores: Scores, tmp_path: Path) -> None:
     bare = tmp_path / "CIFAR-10-P"
     shutil.copytree(films / "CIFAR-10-P", bare, ignore=shutil.ignore_patterns("labels.npy"))
-    with pytest.raises(ImageFileError, match=r"labels\.npy.*--clean"):
+    with pytest.raises(ImageFileError, match=r"labels\.npy.*clean"):
         evaluate(toy(), SUITE, f"cifar10-p:{bare}", labels="identity")
     found = evaluate(
         toy(), SUITE, f"cifar10-p:{bare}", labels="identity", options=RunOptions(clean=str(films / "toys"))
@@ -310,7 +310,7 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "name: Top-5 distance (0 to 15)\n" in card
     assert "10 sequences" in invoke("ls", "suites")
     said = invoke("gate", "kept::net3", "--metric", "top5_distance", "--require", "50", code=2)
-    assert "share or a ratio" in said
+    assert "top5_distance" in said
 
 
 @pytest.mark.parametrize("name", ["imagenet-p", "tiny-imagenet-p", "cifar10-p"])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Array, Bytes, Field, Images
 
 if TYPE_CHECKING:
-    from beaufort.corruptions.rng import Key, Undrawn
+    from beaufort.corruptions.rng import FieldKey
 
 Ends = tuple[int, int, float]
 """Two sizes, and how far something is on the way from the first to the second."""
@@ -51,25 +51,25 @@ class Ops(Protocol):
     def haze(self, images: Images, fields: Field, amount: float, *, nearest: bool = False) -> Images:
         """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
 
-    def plasma(self, noise: Field | Undrawn, side: int, decay: float, height: int, width: int) -> Field:
+    def plasma(self, noise: Field | FieldKey, side: int, decay: float, height: int, width: int) -> Field:
         """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32.
 
         `noise` holds side² - 1 numbers of (-1, 1) an image: for each level the squares, the diamonds on the
         rows and those on the columns. The amplitude is 100² at first and falls by decay² a level. Numbers
-        that are not drawn yet are drawn on the processor, row by row, and an array comes back.
+        that are not drawn yet are drawn on the CPU, row by row, and an array comes back.
         """
 
-    # frames: Frames of a film: the middle of a picture that is turned, tilted or grows.
+    # frames: Frames of a sequence: the middle of an image that is turned, tilted or grows.
 
     def affine_frame(self, images: Images, matrix: Array, about: tuple[float, float], side: int) -> Images:
-        """The middle of a picture under (x, y) ← matrix · (x, y) about a point, cut off to 8 bit.
+        """The middle of an image under (x, y) ← matrix · (x, y) about a point, cut off to 8 bit.
 
         Linear between pixels, in double precision if the matrix is diagonal, else in single. A position
-        outside the picture is black; its edge is not blended.
+        outside the image is black; its edge is not blended.
         """
 
     def perspective_frame(self, images: Images, matrix: Array, side: int) -> Images:
-        """The middle of a picture under a perspective map from the frame to the picture, rounded.
+        """The middle of an image under a perspective map from the frame to the image, rounded.
 
         Positions are multiples of 1/32 pixel. Linear between pixels, and black outside is blended in.
         """
@@ -133,7 +133,7 @@ class Ops(Protocol):
         One after the other: values are cut off to 8 bit after each.
         """
 
-    # maths: Formulas over the pixels of a picture, in double precision unless said otherwise.
+    # maths: Formulas over the pixels of an image, in double precision unless said otherwise.
     # Arrays and tensors both have Python's operators and can be indexed by integers; what comes back here is
     # either, as the images are.
 
@@ -156,10 +156,10 @@ class Ops(Protocol):
         """No less than `low`, no more than `high`."""
 
     def floor(self, values: Any) -> Any:
-        """The next whole number below."""
+        """The next integer below."""
 
     def rint(self, values: Any) -> Any:
-        """The nearest whole number, halves to the even one."""
+        """The nearest integer, halves to the even one."""
 
     def sqrt(self, values: Any) -> Any:
         """Square root."""
@@ -205,55 +205,33 @@ class Ops(Protocol):
     def content_ids(self, images: Images) -> Field:
         """Ids made of the pixels themselves, for images without one."""
 
-    def philox_bernoulli(
-        self, key: Key, ids: Field, field: int, shape: tuple[int, ...], probability: float
-    ) -> Field:
-        """True with the given probability, to 2⁻³²."""
+    def philox_bernoulli(self, at: FieldKey, shape: tuple[int, ...], probability: float) -> Field:
+        """Draw booleans that are true with the given probability, to 2⁻³²."""
 
-    def philox_impulses(
-        self, key: Key, ids: Field, field: int, shape: tuple[int, ...], share: float
-    ) -> Field:
-        """With probability `share` a 1 or a 2, by one word; else 0."""
+    def philox_impulses(self, at: FieldKey, shape: tuple[int, ...], share: float) -> Field:
+        """Draw 1 or 2 with probability `share`, by one word; else 0 (uint8)."""
 
     def philox_integers(
-        self,
-        key: Key,
-        ids: Field,
-        field: int,
-        shape: tuple[int, ...],
-        low: int,
-        high: int | Array,
-        dtype: type = np.int32,
+        self, at: FieldKey, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32
     ) -> Field:
-        """Whole numbers in [low, high), `high` for all images or for each."""
+        """Draw integers in [low, high), `high` for all images or for each."""
 
-    def philox_levels(
-        self, key: Key, ids: Field, field: int, images: Images, rate: float, table: Bytes
-    ) -> Images:
-        """The table's entry for each count of `philox_poisson`, and its last entry for all beyond."""
+    def philox_levels(self, at: FieldKey, images: Images, rate: float, table: Bytes) -> Images:
+        """Look up each count of `philox_poisson` in a table; larger counts get its last entry."""
 
-    def philox_normal(
-        self, key: Key, ids: Field, field: int, shape: tuple[int, ...], dtype: type = np.float32
-    ) -> Field:
-        """Standard normal float32 numbers; torch leaves them so where a wider dtype is asked for."""
+    def philox_normal(self, at: FieldKey, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
+        """Draw standard normal float32 numbers; torch ignores a wider dtype."""
 
-    def philox_poisson(self, key: Key, ids: Field, field: int, images: Images, rate: float) -> Field:
-        """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
+    def philox_poisson(self, at: FieldKey, images: Images, rate: float) -> Field:
+        """Draw Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
 
     def philox_uniform(
-        self,
-        key: Key,
-        ids: Field,
-        field: int,
-        shape: tuple[int, ...],
-        low: float,
-        high: float,
-        dtype: type = np.float32,
+        self, at: FieldKey, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
     ) -> Field:
-        """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range; dtype as for `philox_normal`."""
+        """Draw float32 numbers in [low, high), in steps of 2⁻²⁴ of the range; torch ignores a wider dtype."""
 
-    def philox_words(self, key: Key, ids: Field, field: int, shape: tuple[int, ...]) -> Field:
-        """The raw 32-bit words of a field."""
+    def philox_words(self, at: FieldKey, shape: tuple[int, ...]) -> Field:
+        """Return the raw 32-bit words of a field."""
 
     # pixelate: Cells that show one value each.
 
@@ -309,7 +287,7 @@ class Ops(Protocol):
     # values: What many corruptions need: look-ups, mixtures, noise, textures, the way back to 8 bit.
 
     def look_up(self, values: Field, table: Bytes) -> Images:
-        """The table's entry for each whole number, and its last entry for all beyond."""
+        """The table's entry for each integer, and its last entry for all beyond."""
 
     def mix(self, images: Sequence[Images], weights: Sequence[float]) -> Images:
         """The mean of several versions of the same images, rounded; weights are multiples of 1/256."""
@@ -347,7 +325,7 @@ class Ops(Protocol):
     ) -> Images:
         """a·X + b·F; F is cut from a texture `(h, w, c)`: its number, first row and column for each image.
 
-        In double precision, because the weights are tenths: many sums are whole numbers but for rounding.
+        In double precision, because the weights are tenths: many sums are integers but for rounding.
         """
 
     # warps: Pixels taken from elsewhere: affine maps, displacements, shifts.

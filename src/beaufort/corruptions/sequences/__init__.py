@@ -1,4 +1,4 @@
-"""Sequences of ImageNet-P: short films of one picture under a small, changing perturbation."""
+"""Sequences of ImageNet-P: frames of one image under a small, changing perturbation."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ sequences: dict[str, tuple[Perturbation, int]] = {
     for name, one in perturbations.items()
     for difficulty in range(1, 1 + len(one.levels["imagenet"]))
 }
-"""Every sequence by the name of its published folder: its perturbation and its difficulty."""
+"""The perturbation and the difficulty of each sequence, by the name of its published folder."""

@@ -1,4 +1,4 @@
-"""What a perturbation is: a sequence of frames made of one picture, with constants for each scale."""
+"""The class of perturbations: sequences of frames made of one image, with constants for each scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from beaufort._core.arrays import Images, checked_pixels
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort._core.validation import validate_integer
-from beaufort.corruptions._kernels import Ops, cpu_ops, ops_of, torch_ops
+from beaufort.corruptions._corruption import validate_option
+from beaufort.corruptions._kernels import Ops, ops_of
 from beaufort.corruptions.rng import (
     STREAMS,
     Id,
@@ -27,43 +28,43 @@ from beaufort.corruptions.rng import (
 )
 
 SIDES = {"imagenet": 224, "tiny": 64, "cifar": 32}
-"""The scales and the side of their frames."""
+"""The scales and the side of their frames, in pixels."""
 
 FRAMES = 31
-"""Of most sequences."""
+"""Number of frames of most sequences."""
 
 VERSION = 1
-"""Goes up when an unchanged call gives other pixels."""
+"""Increases when the pixels of an unchanged call change."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A batch of pictures, larger than the frames if there is context."""
+    """A batch of images, larger than the frames if they have a margin."""
 
     whole: Images
     """`(n, h, w, c)`."""
     side: int
-    """Of a frame."""
+    """Side of a frame."""
     ops: Ops
 
     @property
     def middle(self) -> Images:
-        """The part that a frame shows."""
+        """The part of the images that a frame shows."""
         cropped = self.crop(self.whole)
         return np.ascontiguousarray(cropped) if isinstance(cropped, np.ndarray) else cropped.contiguous()
 
     def crop(self, images: Any, columns: slice | None = None) -> Any:
-        """The middle of pictures of the whole size, or other columns; half pixels go to even ones."""
+        """Crop the middle of images of the whole size, or other columns; half pixels round to even."""
         top, left = (round((length - self.side) / 2) for length in images.shape[1:3])
         across = slice(left, left + self.side) if columns is None else columns
         return images[:, top : top + self.side, across]
 
     def affine(self, matrix: NDArray[np.float64], about: tuple[float, float]) -> Images:
-        """The crop under a map (x, y) ← matrix · (x, y) about a point; black outside, cut off."""
+        """Crop under the map (x, y) ← matrix · (x, y) about a point; black outside, truncated."""
         return self.ops.affine_frame(self.whole, matrix, about, self.side)
 
     def perspective(self, inverse: NDArray[np.float64]) -> Images:
-        """The crop of the picture under a perspective map, given from the frame to the picture; rounded."""
+        """Crop under a perspective map, given from the frame to the image; rounded."""
         return self.ops.perspective_frame(self.whole, inverse, self.side)
 
 
@@ -71,7 +72,7 @@ Render = Callable[[View, Any, Random], Iterator[Images]]
 
 
 class Perturbation:
-    """A named way to make a sequence of frames of a picture."""
+    """A named way to make a sequence of frames from an image."""
 
     def __init__(
         self,
@@ -86,9 +87,9 @@ class Perturbation:
         self.name = name
         self.__doc__ = doc
         self.levels = levels
-        """By scale, the constants of each difficulty."""
+        """The constants of each difficulty, by scale."""
         self.random = random
-        """Whether something is drawn."""
+        """Whether random numbers are drawn."""
         self._render = render
         self._lengths = lengths or {}
 
@@ -97,11 +98,11 @@ class Perturbation:
 
     @property
     def noise(self) -> bool:
-        """Whether frames are noise anew each, and are compared with the first one."""
+        """Whether each frame has new noise and is compared with the first one."""
         return self.name.endswith("noise")
 
     def length(self, scale: str) -> int:
-        """How many frames there are at a scale."""
+        """Return the number of frames at a scale."""
         return self._lengths.get(scale, FRAMES)
 
     def frames(
@@ -114,24 +115,22 @@ class Perturbation:
         difficulty: int = 1,
         stream: str = "keyed",
     ) -> Iterator[Images]:
-        """The frames of a batch, one after the other, `(n, side, side, c)`.
+        """Yield the frames of a batch one after the other, `(n, side, side, c)`.
 
         Args:
             images: a uint8 batch `(n, h, w, 1|3)`, an array or a tensor, no smaller than a frame.
-                Geometry sees all of it, and frames show its middle: for `imagenet` give pictures of a short
-                side of 256.
+                Geometry uses the whole image, and frames show its middle: for `imagenet` pass images with a
+                short side of 256.
             scale: `imagenet`, `tiny` or `cifar`.
-            ids: one identity an image; its place in the batch if not given.
+            ids: one id per image; by default its position in the batch.
             seed: any integer.
-            difficulty: 1, or of noise also 2 and 3. (Of others a difficulty is a stride of the metric.)
+            difficulty: 1; for noise also 2 and 3. (For others, difficulty is a stride of the metric.)
             stream: `keyed`, or `reference` for the draws of the published programs, one image at a time.
         """
-        if scale not in self.levels:
-            raise OptionError(f"scale must be one of {', '.join(self.levels)}, got {scale!r}")
+        validate_option("scale", scale, tuple(self.levels))
         levels, side = self.levels[scale], SIDES[scale]
         validate_integer("difficulty", difficulty, 1, len(levels))
-        if stream not in STREAMS:
-            raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
+        validate_option("stream", stream, STREAMS)
         images = checked_pixels(images, "frames are made before values are scaled")
         if min(images.shape[1:3]) < side:
             raise OptionError(f"images must have sides of at least {side}, got {tuple(images.shape[1:3])}")
@@ -141,22 +140,22 @@ class Perturbation:
         return self._render(View(images, side, ops_of(images)), levels[difficulty - 1], random)
 
     def _random(self, images: Images, ids: Sequence[Id], seed: int, difficulty: int, stream: str) -> Random:
+        on_host = isinstance(images, np.ndarray)
         if stream == "reference":
-            if len(images) != 1 or not isinstance(images, np.ndarray):
-                given = f"{len(images)} in {'an array' if isinstance(images, np.ndarray) else 'a tensor'}"
-                raise OptionError(f"the reference stream needs one image in an array, got {given}")
+            if len(images) != 1 or not on_host:
+                given = f"{len(images)} in {'an array' if on_host else 'a tensor'}"
+                raise OptionError(f"stream 'reference' requires one image in an array, got {given}")
             return ReferenceStream(seed)
         key, words = Key.of(seed, f"{self.name}-sequence", VERSION, difficulty), id_words(ids)
         if isinstance(images, np.ndarray):
-            return Keyed(key, words, cpu_ops())
+            return Keyed(key, words, ops_of(images))
         from beaufort._core.device import upload
 
-        there = upload(words.view(np.int64), images.device)
-        return Keyed(key, there, torch_ops(), lambda fields: Keyed(key, words, cpu_ops(), fields=fields))
+        return Keyed(key, upload(words.view(np.int64), images.device), ops_of(images), lambda: words)
 
 
 perturbations: Registry[Perturbation] = Registry("perturbation")
-"""Every perturbation by its name."""
+"""All perturbations by name."""
 
 
 def perturbation(
@@ -165,9 +164,9 @@ def perturbation(
     """Register a generator of frames under its name.
 
     Args:
-        levels: by scale, the constants of each difficulty.
-        random: whether something is drawn.
-        lengths: by scale, the number of frames where that is not `FRAMES`.
+        levels: the constants of each difficulty, by scale.
+        random: whether random numbers are drawn.
+        lengths: the number of frames, by scale, if it is not `FRAMES`.
     """
 
     def register(render: Render) -> Perturbation:

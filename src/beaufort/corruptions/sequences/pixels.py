@@ -1,4 +1,4 @@
-"""Sequences in which every pixel stays in its place: noise, blur, weather, light."""
+"""Sequences in which pixels do not move: noise, blur, weather, light."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beaufort.corruptions.sequences._perturbation import FRAMES, View, perturbat
     random=True,
 )
 def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]:
-    """Add normal noise to the clean picture, anew in each frame but the first."""
+    """Add new normal noise to the clean image in each frame but the first."""
     shape = view.middle.shape[1:]
     return _anew(view, lambda clean: view.ops.add_noise(clean, random.tensor_normal(shape), sigma))
 
@@ -27,7 +27,7 @@ def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]
     random=True,
 )
 def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
-    """Replace values by Poisson counts, anew in each frame but the first."""
+    """Replace values by new Poisson counts in each frame but the first."""
     table = (np.arange(rate + 1) / rate * 255).astype(np.uint8)  # larger counts are as bright as the last
     return _anew(view, lambda clean: random.poisson_levels(clean, rate, table))
 
@@ -37,13 +37,13 @@ def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
     random=True,
 )
 def speckle_noise(view: View, sigma: float, random: Random) -> Iterator[Images]:
-    """Add normal noise in proportion to each value, anew in each frame but the first."""
+    """Add new normal noise in proportion to each value in each frame but the first."""
     shape = view.middle.shape[1:]
     return _anew(view, lambda clean: view.ops.multiply_noise(clean, random.normal(shape), sigma))
 
 
 def _anew(view: View, noisy: Callable[[Images], Images]) -> Iterator[Images]:
-    """The clean picture, then noise on it that each frame draws for itself."""
+    """Yield the clean image, then frames with noise of their own."""
     clean = view.middle
     yield clean
     for _ in range(FRAMES - 1):
@@ -51,7 +51,7 @@ def _anew(view: View, noisy: Callable[[Images], Images]) -> Iterator[Images]:
 
 
 class Motion(NamedTuple):
-    """A blur that turns."""
+    """A rotating motion blur."""
 
     radius: float
     sigma: float
@@ -67,14 +67,14 @@ class Motion(NamedTuple):
     lengths={"cifar": 21},
 )
 def motion_blur(view: View, p: Motion, random: Random) -> Iterator[Images]:
-    """Smear the picture in one direction, which turns."""
+    """Blur the image in one direction, which rotates."""
     clean = view.middle
     for angle in p.degrees:
         yield view.ops.motion(clean, p.radius, p.sigma, np.full(len(clean), float(angle)))
 
 
 class Snow(NamedTuple):
-    """Flakes."""
+    """The flakes."""
 
     spread: float
     zoom: float
@@ -87,7 +87,7 @@ class Snow(NamedTuple):
     random=True,
 )
 def snow(view: View, p: Snow, random: Random) -> Iterator[Images]:
-    """Let the same flakes fall from another side in each frame."""
+    """Let the same flakes fall from a different direction in each frame."""
     clean = view.middle
     flakes = view.ops.flakes(random.normal(clean.shape[1:3], np.float64), 0.05, p.spread, p.zoom, 0.5)
     for i in range(FRAMES):
@@ -97,7 +97,7 @@ def snow(view: View, p: Snow, random: Random) -> Iterator[Images]:
 
 @perturbation({"imagenet": (0.02,), "tiny": (0.02,), "cifar": (0.015,)})
 def brightness(view: View, step: float, random: Random) -> Iterator[Images]:
-    """Raise the value of every pixel from frame to frame."""
+    """Increase the brightness from frame to frame."""
     clean = view.middle
     for i in range(FRAMES):
         yield view.ops.brighten(clean, step * (i - 15))
@@ -105,23 +105,23 @@ def brightness(view: View, step: float, random: Random) -> Iterator[Images]:
 
 @perturbation({"imagenet": [(0.25, 0.035)], "tiny": [(0.35, 0.014)], "cifar": [(0.3, 0.015)]})
 def gaussian_blur(view: View, p: tuple[float, float], random: Random) -> Iterator[Images]:
-    """Blur more and more."""
+    """Blur the image more and more."""
     clean = view.middle
     for i in range(FRAMES):
         yield view.ops.gaussian(clean, p[0] + p[1] * i)
 
 
 class Drops(NamedTuple):
-    """Drops that run down."""
+    """Drops of water that run down."""
 
     mean: float
     spread: float
-    """Mean and standard deviation of the noise that they are cut from."""
+    """Mean and standard deviation of the noise that drops are cut from."""
     sigma: float
-    """Of the Gaussian that gives them their size."""
+    """Standard deviation of the Gaussian that sets the size of drops."""
     threshold: float
     run: Mapping[int, float]
-    """How much of a layer comes from how many rows above, in the next frame."""
+    """Weights of the rows above, by their distance, in the next frame."""
 
 
 _QUICK, _SLOW = {-1: 0.05, 0: 0.1, 1: 0.15, 2: 0.7}, {0: 0.2, 1: 0.8}
@@ -139,7 +139,7 @@ _WATER = (175.0, 238.0, 238.0)
 def spatter(view: View, p: Drops, random: Random) -> Iterator[Images]:
     """Let drops of water run down.
 
-    Published frames in which no drop is left are black, by a division of zero by zero; here they are clean.
+    Published frames without drops are black because of a division of zero by zero; here they are clean.
     """
     clean = view.middle
     # In double precision on both backends: a value cut off differently can change the light of every drop.

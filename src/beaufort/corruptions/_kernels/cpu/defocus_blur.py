@@ -159,7 +159,7 @@ def disk(radius: float, softness: float) -> NDArray[np.float32]:
 
     The grid reaches from -8 to 8, or to the radius if that is larger; the Gaussian has 3 taps, beyond
     radius 8 it has 5, and mirrors the grid at its edge. Where the disk touches that edge, at radius 8
-    and above, this adds mass, and the picture brightens by one percent.
+    and above, this adds mass, and the image brightens by one percent.
 
     >>> round(float(disk(8, 0.5).sum()), 4)
     1.013

@@ -7,7 +7,7 @@ import numpy as np
 from beaufort._core.arrays import Array, Bytes
 from beaufort._core.compiled import fused, inlined, kernel, to_byte
 from beaufort.corruptions._kernels.cpu.plasma_rows import plasma_rows
-from beaufort.corruptions.rng import Undrawn
+from beaufort.corruptions.rng import FieldKey
 
 f32, u8 = np.float32, np.uint8
 
@@ -102,9 +102,9 @@ def _plasma(noise, side, decay, out):
                 target[x] = (row[x] - low) * scale
 
 
-def plasma(noise: Array | Undrawn, side: int, decay: float, height: int, width: int) -> Array:
-    if isinstance(noise, Undrawn):
-        return plasma_rows(*noise, side, decay, height, width)
+def plasma(noise: Array | FieldKey, side: int, decay: float, height: int, width: int) -> Array:
+    if isinstance(noise, FieldKey):
+        return plasma_rows(noise, side, decay, height, width)
     out = np.empty((len(noise), height, width), np.float32)
     _plasma(noise, side, f32(decay), out)
     return out

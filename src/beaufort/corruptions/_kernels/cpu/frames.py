@@ -1,4 +1,4 @@
-"""Frames of a film, with Numba."""
+"""Frames of a sequence, with Numba."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _positions(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int, int]:
     """Where each pixel of a scaled side comes from: the one before, the next, the share of that.
 
-    The pixels that come from inside of the picture are those from the first to before the last number.
+    The pixels that come from inside of the image are those from the first to before the last number.
     """
     at = factor * (np.arange(side) + start + 0.5 - about) + about
     inside = np.flatnonzero((at >= 0) & (at < length))
@@ -120,7 +120,7 @@ def perspective_frame(images: Bytes, matrix: Array, side: int) -> Bytes:
 
 @exact_kernel
 def _perspective_frame(pixels, height, width, matrix, top, left, out):
-    """Of images in a black frame of one pixel; mixtures of whole numbers of 1/1024 are exact."""
+    """Of images in a black frame of one pixel; mixtures of integers of 1/1024 are exact."""
     side, channels = out.shape[2:]
     line = width * channels
     mixed = np.zeros(4 * side, np.float32)

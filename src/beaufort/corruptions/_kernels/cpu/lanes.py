@@ -93,7 +93,7 @@ def load(typing_context, start, at):
 
 @intrinsic
 def load_floats(typing_context, start, at):
-    """Small whole numbers from `at` on, as float32."""
+    """Small integers from `at` on, as float32."""
     signature = Lanes(types.float32)(start, numba.intp)
 
     def code(context, builder, signature, arguments):
@@ -169,7 +169,7 @@ def fma(typing_context, a, b, c):
 
 
 def _operation(real: str, whole: str) -> Any:
-    """What a processor does with two values: its names for real and for whole numbers."""
+    """What a processor does with two values: its names for real and for integers."""
 
     @intrinsic
     def operation(typing_context, a, b):

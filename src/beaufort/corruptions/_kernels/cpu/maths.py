@@ -1,4 +1,4 @@
-"""Formulas over the pixels of a picture, with NumPy."""
+"""Formulas over the pixels of an image, with NumPy."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _half_gaussian(radius: float, sigma: float) -> NDArray[np.float32]:
 
 
 ROUNDING = 1e-6
-"""More than the sums are off by: a flat picture stays as it is."""
+"""More than the sums are off by: a flat image stays as it is."""
 
 
 @inlined

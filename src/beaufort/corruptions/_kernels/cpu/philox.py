@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Array, Bytes
 from beaufort._core.compiled import inlined, kernel
-from beaufort.corruptions.rng import Key
+from beaufort.corruptions.rng import FieldKey
 
 i32, u32, u64, f32 = np.int32, np.uint32, np.uint64, np.float32
 
@@ -244,96 +244,69 @@ def _hash_bytes(images, out):
         out[i] = total * u64(0xBF58476D1CE4E5B9) & u64(0x7FFFFFFFFFFFFFFF)
 
 
-def _buffer(shape: tuple[int, ...], ids: NDArray[np.uint64], dtype: Any) -> tuple[Array, int]:
-    """Room for one field an image, end to end.
+def _filled(kernel: Any, at: FieldKey, shape: tuple[int, ...], dtype: Any, *arguments: Any) -> Array:
+    """Return one field per image.
 
-    Fields are filled in order by whole blocks, so that up to three words reach into the next field,
-    which is filled after, and behind the last one, where there is room for them.
+    Whole blocks are written one after the other. Up to three words of a field's last block reach into the
+    next field, which is written afterwards, or into the spare room behind the last field.
     """
     size = math.prod(shape)
-    return np.empty(len(ids) * size + 3, dtype), size
+    out = np.empty(len(at.ids) * size + 3, dtype)
+    kernel(out, size, *at.key, at.field, at.ids, *arguments)
+    return out[:-3].reshape(len(at.ids), *shape)
 
 
-def _shaped(out: Array, ids: NDArray[np.uint64], shape: tuple[int, ...]) -> Array:
-    return out[: len(out) - 3].reshape(len(ids), *shape)
+def philox_words(at: FieldKey, shape: tuple[int, ...]) -> Array:
+    return _filled(_fill_words, at, shape, np.uint32)
 
 
-def philox_words(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Array:
-    out, size = _buffer(shape, ids, np.uint32)
-    _fill_words(out, size, *key, field, ids)
-    return _shaped(out, ids, shape)
-
-
-def philox_normal(
-    key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], dtype: type = np.float32
-) -> Array:
-    out, size = _buffer(shape, ids, np.float32)
-    _fill_normal(out, size, *key, field, ids)
-    return _shaped(out, ids, shape).astype(dtype, copy=False)
+def philox_normal(at: FieldKey, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
+    return _filled(_fill_normal, at, shape, np.float32).astype(dtype, copy=False)
 
 
 def philox_uniform(
-    key: Key,
-    ids: NDArray[np.uint64],
-    field: int,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-    dtype: type = np.float32,
+    at: FieldKey, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
 ) -> Array:
-    out, size = _buffer(shape, ids, np.float32)
-    _fill_uniform(out, size, *key, field, ids, f32(low), float(high - low))
-    return _shaped(out, ids, shape).astype(dtype, copy=False)
+    field = _filled(_fill_uniform, at, shape, np.float32, f32(low), float(high - low))
+    return field.astype(dtype, copy=False)
 
 
-def philox_bernoulli(
-    key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], probability: float
-) -> Array:
-    out, size = _buffer(shape, ids, np.bool_)
-    _fill_bernoulli(out, size, *key, field, ids, u32(min(round(probability * 2**32), 2**32 - 1)))
-    return _shaped(out, ids, shape)
+def _threshold(probability: float) -> np.uint32:
+    return u32(min(round(probability * 2**32), 2**32 - 1))
 
 
-def philox_impulses(
-    key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], share: float
-) -> Array:
-    out, size = _buffer(shape, ids, np.uint8)
-    _fill_impulses(out, size, *key, field, ids, u32(min(round(share * 2**32), 2**32 - 1)))
-    return _shaped(out, ids, shape)
+def philox_bernoulli(at: FieldKey, shape: tuple[int, ...], probability: float) -> Array:
+    return _filled(_fill_bernoulli, at, shape, np.bool_, _threshold(probability))
+
+
+def philox_impulses(at: FieldKey, shape: tuple[int, ...], share: float) -> Array:
+    return _filled(_fill_impulses, at, shape, np.uint8, _threshold(share))
 
 
 def philox_integers(
-    key: Key,
-    ids: NDArray[np.uint64],
-    field: int,
-    shape: tuple[int, ...],
-    low: int,
-    high: int | Array,
-    dtype: type = np.int32,
+    at: FieldKey, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32
 ) -> Array:
-    out, size = _buffer(shape, ids, dtype)
-    spans = np.empty(len(ids), np.uint64)
+    spans = np.empty(len(at.ids), np.uint64)
     spans[:] = high - low
-    _fill_integers(out, size, *key, field, ids, i32(low), spans)
-    return _shaped(out, ids, shape)
+    return _filled(_fill_integers, at, shape, dtype, i32(low), spans)
 
 
-def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float) -> Array:
+def philox_poisson(at: FieldKey, images: Bytes, rate: float) -> Array:
     tables, column_bits = poisson_tables(rate)
-    words = philox_words(key, ids, field, images.shape[1:])
+    words = philox_words(at, images.shape[1:])
     out = np.empty(images.shape, np.uint16)
     _pick_aliases(words.ravel(), images.ravel(), tables, column_bits, out.ravel())
     return out
 
 
-def philox_levels(
-    key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float, table: Bytes
-) -> Bytes:
+def philox_levels(at: FieldKey, images: Bytes, rate: float, table: Bytes) -> Bytes:
     tables, column_bits = _level_tables(rate, table.tobytes())
     out = np.empty_like(images)
     size = math.prod(images.shape[1:])
     flat = len(images), size
-    _fill_levels(images.reshape(flat), size, *key, field, ids, tables, column_bits, out.reshape(flat))
+    _fill_levels(
+        images.reshape(flat), size, *at.key, at.field, at.ids, tables, column_bits, out.reshape(flat)
+    )
     return out
 
 

@@ -152,7 +152,7 @@ def soft_cells(images: Bytes, rows: float, columns: float, softness: float) -> B
 
 
 def _weighted(areas: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means by area, rounded; all sums are of whole numbers, and so the same in any order."""
+    """Means by area, rounded; all sums are of integers, and so the same in any order."""
     whole = areas.sum(axis=1, keepdims=True)
     means: NDArray[np.float64] = np.floor((areas @ values + whole / 2) / whole)
     return means

@@ -1,6 +1,6 @@
 """Diamond-square fractals too large to hold: row by row, with their numbers drawn on the way.
 
-The map of a picture of 16 × 9000 pixels has 16384² points, of which the picture shows a thousandth; but
+The map of an image of 16 × 9000 pixels has 16384² points, of which the image shows a thousandth; but
 the smallest and the largest point of all of them set its scale. So every point is made, and none is kept:
 a row of a level needs two rows of the level before, and memory holds a few rows of each level. Points are
 those of `plasma`, to the last bit.
@@ -9,12 +9,11 @@ those of `plasma`, to the last bit.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beaufort._core.arrays import Array
 from beaufort._core.compiled import fused, inlined, kernel
 from beaufort.corruptions._kernels.cpu.philox import philox_block
-from beaufort.corruptions.rng import Key
+from beaufort.corruptions.rng import FieldKey
 
 i32, u32, u64, f32 = np.int32, np.uint32, np.uint64, np.float32
 
@@ -181,14 +180,12 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
             out[y, x] = (out[y, x] - lowest) * scale
 
 
-def plasma_rows(
-    key: Key, ids: NDArray[np.uint64], field: int, side: int, decay: float, height: int, width: int
-) -> Array:
-    """As `weather.plasma` of the numbers `philox_uniform(key, ids, field, (side² - 1,), -1, 1)`."""
+def plasma_rows(noise: FieldKey, side: int, decay: float, height: int, width: int) -> Array:
+    """Return what `plasma` makes of `philox_uniform(noise, (side² - 1,), -1, 1)`."""
     amplitudes = [f32(10000)]
     while 2 ** len(amplitudes) < side:
         amplitudes.append(f32(amplitudes[-1] / (f32(decay) * f32(decay))))
-    out = np.empty((len(ids), height, width), np.float32)
-    for word, target in zip(ids, out, strict=True):
-        _plasma_rows(side, np.array(amplitudes, np.float32), *key, field, word, target)
+    out = np.empty((len(noise.ids), height, width), np.float32)
+    for word, target in zip(noise.ids, out, strict=True):
+        _plasma_rows(side, np.array(amplitudes, np.float32), *noise.key, noise.field, word, target)
     return out

@@ -1,4 +1,4 @@
-"""Instructions of the processor by name, for kernels in which the compiler finds none.
+"""Instructions of the CPU by name, for kernels in which the compiler finds none.
 
 A pixel of three values is no vector. It becomes one with a value more, which is read, worked on and written,
 and then overwritten by the next pixel. Arrays are contiguous, and nobody checks indices.
@@ -60,7 +60,7 @@ def mix4(typing_context, target, at, source, a, b, d, e, s, t):
 
 @intrinsic
 def sum_between4(typing_context, target, at, base, source, starts, shares, first, count):
-    """Four float32 values and what lies between others, one after the other: a pixel of many pictures.
+    """Four float32 values and what lies between others, one after the other: a pixel of many images.
 
     The four stand in `base`, their sums in the target, from `at` on. Of `count` starts and shares, from the
     place `first` on, each says where four values begin, and how far the sample is on the way to those three

@@ -118,7 +118,7 @@ def zoom_positions(size: int, factor: float, like: Ends | None = None) -> tuple[
     """Where each pixel of a zoomed side is sampled: the pixel before, and the share of the next.
 
     The middle ⌈size/factor⌉ pixels are enlarged, corner on corner, to round(that·factor), and the
-    excess is trimmed, the smaller half first. These whole numbers make it jump with the size. With `like`
+    excess is trimmed, the smaller half first. These integers make it jump with the size. With `like`
     the crop and its enlargement are those of two other sizes, in proportion, mixed.
     """
     at = np.arange(size)

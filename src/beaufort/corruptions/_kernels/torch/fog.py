@@ -13,14 +13,14 @@ from beaufort._core.device import beside, constant, f32, fma
 from beaufort.corruptions._kernels import triton_kernels
 from beaufort.corruptions._kernels.cpu.plasma_rows import plasma_rows
 from beaufort.corruptions._kernels.torch.values import to_bytes
-from beaufort.corruptions.rng import Undrawn
+from beaufort.corruptions.rng import FieldKey
 
 
 def plasma(
-    noise: Tensor | Undrawn, side: int, decay: float, height: int, width: int
+    noise: Tensor | FieldKey, side: int, decay: float, height: int, width: int
 ) -> Tensor | NDArray[np.float32]:
-    if isinstance(noise, Undrawn):
-        return plasma_rows(*noise, side, decay, height, width)
+    if isinstance(noise, FieldKey):
+        return plasma_rows(noise, side, decay, height, width)
     noise = noise.float().contiguous()
     amplitudes = _amplitudes(side, decay)
     if kernels := triton_kernels("fog", noise):

@@ -1,4 +1,4 @@
-"""Frames of a film, in torch."""
+"""Frames of a sequence, in torch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def affine_frame(images: Tensor, matrix: NDArray[Any], about: tuple[float, float
 
 
 def _corner(images: Tensor, side: int) -> tuple[int, int]:
-    """Where the middle of a picture begins: its first row and column."""
+    """Where the middle of an image begins: its first row and column."""
     top, left = (round((length - side) / 2) for length in images.shape[1:3])
     return top, left
 

@@ -1,4 +1,4 @@
-"""Formulas over the pixels of a picture, in torch."""
+"""Formulas over the pixels of an image, in torch."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from beaufort._core.device import beside, fma
 from beaufort.corruptions._kernels import triton_kernels
 from beaufort.corruptions._kernels.cpu import philox as cpu
 from beaufort.corruptions._kernels.torch.values import look_up
-from beaufort.corruptions.rng import Key
+from beaufort.corruptions.rng import FieldKey
 
 _M0, _M1 = 0xD2511F53, 0xCD9E8D57
 
@@ -27,13 +27,13 @@ _W0, _W1 = 0x9E3779B9, 0xBB67AE85
 _LOW = 0xFFFFFFFF
 
 
-def _words(key: Key, ids: Tensor, field: int, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _words(at: FieldKey, size: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The four words of every block, `(n, blocks)` each, as int64 numbers from 0 to 2³² - 1."""
+    (k0, k1), ids, field = at
     shape = len(ids), (size + 3) // 4
     c0 = torch.arange(shape[1], device=ids.device).expand(shape)
     c1 = torch.full_like(c0, field)
     c2, c3 = (part[:, None].expand(shape) for part in (ids & _LOW, (ids >> 32) & _LOW))
-    k0, k1 = key
     for _ in range(10):
         p0, p1 = c0 * _M0, c2 * _M1  # the sign bit overflows, the bits are right
         c0, c1 = ((p1 >> 32) & _LOW) ^ c1 ^ k0, p1 & _LOW
@@ -47,20 +47,18 @@ def _field(parts: tuple[Tensor, ...], shape: tuple[int, ...]) -> Tensor:
     return torch.cat(parts, dim=1)[:, : math.prod(shape)].reshape(len(parts[0]), *shape)
 
 
-def philox_words(key: Key, ids: Tensor, field: int, shape: tuple[int, ...]) -> Tensor:
-    """The raw 32-bit words of a field, as int32."""
-    if kernels := triton_kernels("philox", ids):
-        return kernels.words(key, ids, field, shape)
-    words = _field(_words(key, ids, field, math.prod(shape)), shape)
+def philox_words(at: FieldKey, shape: tuple[int, ...]) -> Tensor:
+    """Return the raw 32-bit words of a field as int32."""
+    if kernels := triton_kernels("philox", at.ids):
+        return kernels.filled(at, shape, torch.int32, kernels.WORDS)
+    words = _field(_words(at, math.prod(shape)), shape)
     return torch.where(words > 0x7FFFFFFF, words - (1 << 32), words).int()
 
 
-def philox_normal(
-    key: Key, ids: Tensor, field: int, shape: tuple[int, ...], dtype: type = np.float32
-) -> Tensor:
-    if kernels := triton_kernels("philox", ids):
-        return kernels.normal(key, ids, field, shape)
-    words = _words(key, ids, field, math.prod(shape))
+def philox_normal(at: FieldKey, shape: tuple[int, ...], dtype: type = np.float32) -> Tensor:
+    if kernels := triton_kernels("philox", at.ids):
+        return kernels.filled(at, shape, torch.float32, kernels.NORMAL)
+    words = _words(at, math.prod(shape))
     return _field((*_normal_pair(*words[:2]), *_normal_pair(*words[2:])), shape)
 
 
@@ -91,18 +89,12 @@ def _polynomial(x: Tensor, coefficients: tuple[Any, ...]) -> Tensor:
 
 
 def philox_uniform(
-    key: Key,
-    ids: Tensor,
-    field: int,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-    dtype: type = np.float32,
+    at: FieldKey, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
 ) -> Tensor:
     unit, low = float(np.float32((high - low) * 2.0**-24)), float(np.float32(low))
-    if kernels := triton_kernels("philox", ids):
-        return kernels.uniform(key, ids, field, shape, low, unit)
-    parts = _words(key, ids, field, math.prod(shape))
+    if kernels := triton_kernels("philox", at.ids):
+        return kernels.filled(at, shape, torch.float32, kernels.UNIFORM, low, unit)
+    parts = _words(at, math.prod(shape))
     return _field(tuple(fma((word >> 8).float(), unit, low) for word in parts), shape)
 
 
@@ -110,59 +102,52 @@ def _threshold(probability: float) -> int:
     return min(round(probability * 2**32), 2**32 - 1)
 
 
-def philox_bernoulli(key: Key, ids: Tensor, field: int, shape: tuple[int, ...], probability: float) -> Tensor:
+def philox_bernoulli(at: FieldKey, shape: tuple[int, ...], probability: float) -> Tensor:
     threshold = _threshold(probability)
-    if kernels := triton_kernels("philox", ids):
-        return kernels.bernoulli(key, ids, field, shape, threshold)
-    parts = _words(key, ids, field, math.prod(shape))
+    if kernels := triton_kernels("philox", at.ids):
+        return kernels.filled(at, shape, torch.bool, kernels.BERNOULLI, kernels.signed(threshold))
+    parts = _words(at, math.prod(shape))
     return _field(tuple(word < threshold for word in parts), shape)
 
 
-def philox_impulses(key: Key, ids: Tensor, field: int, shape: tuple[int, ...], share: float) -> Tensor:
-    """With probability `share` a 1 or a 2, by one word; else 0 (uint8)."""
+def philox_impulses(at: FieldKey, shape: tuple[int, ...], share: float) -> Tensor:
     threshold = _threshold(share)
-    if kernels := triton_kernels("philox", ids):
-        return kernels.impulses(key, ids, field, shape, threshold)
-    parts = _words(key, ids, field, math.prod(shape))
+    if kernels := triton_kernels("philox", at.ids):
+        return kernels.filled(at, shape, torch.uint8, kernels.IMPULSES, kernels.signed(threshold))
+    parts = _words(at, math.prod(shape))
     hits = ((word < threshold).byte() + (word < threshold >> 1).byte() for word in parts)
     return _field(tuple(hits), shape)
 
 
 def philox_integers(
-    key: Key,
-    ids: Tensor,
-    field: int,
-    shape: tuple[int, ...],
-    low: int,
-    high: int | Any,
-    dtype: type = np.int32,
+    at: FieldKey, shape: tuple[int, ...], low: int, high: int | Any, dtype: type = np.int32
 ) -> Tensor:
     kind = _DTYPES[np.dtype(dtype).name]
-    if (kernels := triton_kernels("philox", ids)) and isinstance(high, int):
-        return kernels.integers(key, ids, field, shape, low, high - low, kind)
-    span = high - low if isinstance(high, int) else beside(high, ids)[:, None] - low
-    parts = _words(key, ids, field, math.prod(shape))
+    if (kernels := triton_kernels("philox", at.ids)) and isinstance(high, int):
+        return kernels.filled(at, shape, kind, kernels.INTEGERS, low, kernels.signed(high - low))
+    span = high - low if isinstance(high, int) else beside(high, at.ids)[:, None] - low
+    parts = _words(at, math.prod(shape))
     return _field(tuple((low + ((word * span) >> 32)).to(kind) for word in parts), shape)
 
 
 _DTYPES = {"int8": torch.int8, "int16": torch.int16, "int32": torch.int32, "int64": torch.int64}
 
 
-def philox_poisson(key: Key, ids: Tensor, field: int, images: Tensor, rate: float) -> Tensor:
-    """Poisson counts (int32) with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
+def philox_poisson(at: FieldKey, images: Tensor, rate: float) -> Tensor:
+    """Draw Poisson counts (int32) with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
     tables, column_bits = _poisson_tables(rate, images.device)
-    if kernels := triton_kernels("philox", ids):
-        return kernels.poisson(key, ids, field, images, tables, column_bits)
+    if kernels := triton_kernels("philox", at.ids):
+        return kernels.poisson(at, images, tables, column_bits)
     shape = tuple(images.shape[1:])
-    words = _field(_words(key, ids, field, math.prod(shape)), shape)
+    words = _field(_words(at, math.prod(shape)), shape)
     column = words >> (32 - column_bits)
     coin = (words >> (16 - column_bits)) & 0xFFFF
     entry = tables.long()[(images.long() << column_bits) + column] & _LOW
     return torch.where(coin < entry >> 16, column, entry & 0xFFFF).int()
 
 
-def philox_levels(key: Key, ids: Tensor, field: int, images: Tensor, rate: float, table: Bytes) -> Tensor:
-    return look_up(philox_poisson(key, ids, field, images, rate), table)
+def philox_levels(at: FieldKey, images: Tensor, rate: float, table: Bytes) -> Tensor:
+    return look_up(philox_poisson(at, images, rate), table)
 
 
 @lru_cache(maxsize=64)
@@ -174,7 +159,7 @@ def _poisson_tables(rate: float, device: torch.device) -> tuple[Tensor, int]:
 _PLACE, _MIX, _SPREAD = (
     value - (1 << 64) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-"""The constants of `ops.cpu.philox.content_ids` as signed numbers of the same bits."""
+"""The constants of `cpu.philox.content_ids` as signed numbers of the same bits."""
 
 
 def content_ids(images: Tensor) -> Tensor:

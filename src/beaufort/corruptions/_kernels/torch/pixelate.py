@@ -35,7 +35,7 @@ def soft_cells(images: Tensor, rows: float, columns: float, softness: float) -> 
 
 
 def _weighted(areas: Tensor, values: Tensor) -> Tensor:
-    """Means by area, rounded; all sums are of whole numbers, and so the same in any order."""
+    """Means by area, rounded; all sums are of integers, and so the same in any order."""
     whole = areas.sum(dim=1, keepdim=True)
     return ((areas @ values + whole / 2) / whole).floor()
 

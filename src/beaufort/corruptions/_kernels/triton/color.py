@@ -52,7 +52,7 @@ def _lower_contrast(
 
 
 def lower_contrast(images: Tensor, factor: float, factors: Tensor, nearest: bool) -> Tensor:
-    """(x - μ)·c + μ; sums of whole numbers, so that any order gives them."""
+    """(x - μ)·c + μ; sums of integers, so that any order gives them."""
     out = torch.empty_like(images)
     size, channels = math.prod(images.shape[1:]), images.shape[-1]
     sums = torch.zeros((len(images), channels), dtype=torch.int64, device=images.device)

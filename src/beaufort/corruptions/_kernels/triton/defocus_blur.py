@@ -102,7 +102,7 @@ def _soft_disk(
 
 
 def defocus(images: Tensor, parts: tuple[Any, ...], *, nearest: bool) -> Tensor:
-    """As `Ops.defocus`, with the parts of the disk that the processor's kernel takes."""
+    """As `Ops.defocus`, with the parts of the disk that the CPU's kernel takes."""
     pad, flat_boxes, flat_heights, weight, taps, heights, boxes, weights = parts
     count, height, width, channels = images.shape
     rim, device = len(taps) - 1, images.device

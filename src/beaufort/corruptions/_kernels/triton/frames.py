@@ -1,4 +1,4 @@
-"""Frames of a film as Triton kernels: a program works on a row of a frame, a pixel at a time."""
+"""Frames of a sequence as Triton kernels: a program works on a row of a frame, a pixel at a time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _affine(
 def affine_frame(images: Tensor, numbers: Tensor, exact: bool, top: int, left: int, side: int) -> Tensor:
     """As `Ops.affine_frame`; the numbers are the matrix, then the point, in double precision.
 
-    The frame begins at a row and a column of the picture. Pixels are mixed in double precision if `exact`.
+    The frame begins at a row and a column of the image. Pixels are mixed in double precision if `exact`.
     """
     out = torch.empty((len(images), side, side, images.shape[3]), dtype=torch.uint8, device=images.device)
     _launch_affine(images, numbers, out, out, top, left, 1, exact=exact, add=False)
@@ -94,7 +94,7 @@ def _launch_affine(
 
 @triton.jit
 def _in_32nds(position):
-    """The nearest whole number of 1/32, half to even: next to 1.5 · 2⁵² there are no other numbers."""
+    """The nearest integer of 1/32, half to even: next to 1.5 · 2⁵² there are no other numbers."""
     return (position * 32.0 + 6755399441055744.0) - 6755399441055744.0
 
 
@@ -102,7 +102,7 @@ def _in_32nds(position):
 def _perspective(
     images, matrix, out, height, width, top, left, side, CHANNELS: tl.constexpr, BW: tl.constexpr
 ):
-    """Mixtures of whole numbers of 1/1024 are whole numbers."""
+    """Mixtures of integers of 1/1024 are integers."""
     image, y, x, shown = row_tile(side, side, BW)
     right, down = (x + left).to(tl.float64), (y + top).to(tl.float64)
     depth = tl.load(matrix + 6) * right + tl.load(matrix + 7) * down + tl.load(matrix + 8)
@@ -129,7 +129,7 @@ def _perspective(
 
 
 def perspective_frame(images: Tensor, matrix: Tensor, top: int, left: int, side: int) -> Tensor:
-    """As `Ops.perspective_frame`, of a picture from a row and a column on; the matrix is float64."""
+    """As `Ops.perspective_frame`, of an image from a row and a column on; the matrix is float64."""
     count, height, width, channels = images.shape
     out = torch.empty((count, side, side, channels), dtype=torch.uint8, device=images.device)
     grid, shape = row_grid(count, side, side)

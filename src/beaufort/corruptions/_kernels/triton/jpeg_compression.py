@@ -137,7 +137,7 @@ def _shown(value):
 
 @triton.jit
 def _rounded(value, table):
-    """To the nearest whole number of steps; half a step away from zero. The division is by 8 steps."""
+    """To the nearest integer of steps; half a step away from zero. The division is by 8 steps."""
     step = tl.load(table)
     inverse = tl.load(table + 128).to(tl.uint32)  # ⌈2³²/8·step⌉, exact for numbers of 15 bits
     level = tl.umulhi((tl.abs(value) + 4 * step).to(tl.uint32), inverse).to(tl.int32) * step

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from beaufort.corruptions._kernels.cpu import philox as cpu
-from beaufort.corruptions.rng import Key
+from beaufort.corruptions.rng import FieldKey
 
 _S0, _S1, _S2, _S3, _S4 = (tl.constexpr(float(value)) for value in cpu.SINE)
 
@@ -18,7 +18,7 @@ _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = (tl.constexpr(float(value)) for value i
 
 _LN2 = tl.constexpr(float(cpu.LN2))
 
-_WORDS, _NORMAL, _UNIFORM, _BERNOULLI, _IMPULSES, _INTEGERS = map(tl.constexpr, range(6))
+WORDS, NORMAL, UNIFORM, BERNOULLI, IMPULSES, INTEGERS = map(tl.constexpr, range(6))
 
 _BLOCK = 1024
 
@@ -70,13 +70,13 @@ def _normal_pair(a, b):
 
 @triton.jit
 def _value(word, a, b, KIND: tl.constexpr):
-    if KIND == _WORDS:
+    if KIND == WORDS:
         made = word.to(tl.int32, bitcast=True)
-    elif KIND == _UNIFORM:
+    elif KIND == UNIFORM:
         made = tl.fma((word >> 8).to(tl.int32).to(tl.float32), b, a)
-    elif KIND == _BERNOULLI:
+    elif KIND == BERNOULLI:
         made = word < a.to(tl.uint32)
-    elif KIND == _IMPULSES:
+    elif KIND == IMPULSES:
         threshold = a.to(tl.uint32)
         made = (word < threshold).to(tl.uint8) + (word < (threshold >> 1)).to(tl.uint8)
     else:
@@ -89,7 +89,7 @@ def _fill(out, ids, size, runs, k0, k1, field, a, b, KIND: tl.constexpr, BLOCK: 
     image = tl.program_id(1).to(tl.int64)
     block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     w0, w1, w2, w3 = _block_words(ids, image, block.to(tl.uint32), k0, k1, field)
-    if KIND == _NORMAL:
+    if KIND == NORMAL:
         v0, v1 = _normal_pair(w0, w1)
         v2, v3 = _normal_pair(w2, w3)
     else:
@@ -104,61 +104,27 @@ def _fill(out, ids, size, runs, k0, k1, field, a, b, KIND: tl.constexpr, BLOCK: 
     tl.store(row + 3 * runs, v3.to(kind), mask=inside & (3 * runs + block < size))
 
 
-def _signed(value: int) -> int:
-    """A 32-bit word as the signed number that has its bits, so that kernels see one type."""
+def signed(value: int) -> int:
+    """Return the signed number with the bits of a 32-bit word, so that kernels see one type."""
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-def _filled(
-    key: Key,
-    ids: Tensor,
-    field: int,
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    kind: tl.constexpr,
-    a: float = 0,
-    b: float = 0,
+def filled(
+    at: FieldKey, shape: tuple[int, ...], dtype: torch.dtype, kind: tl.constexpr, a: float = 0, b: float = 0
 ) -> Tensor:
+    """Return a field: the words themselves, or numbers made of them.
+
+    Uniform numbers are a + b · (the upper 24 bits), integers a + the upper half of word · b. Booleans and
+    impulses compare words with the threshold a.
+    """
     size = math.prod(shape)
     runs = (size + 3) // 4
-    out = torch.empty((len(ids), *shape), dtype=dtype, device=ids.device)
+    out = torch.empty((len(at.ids), *shape), dtype=dtype, device=at.ids.device)
     block = min(_BLOCK, triton.next_power_of_2(runs))
-    _fill[(triton.cdiv(runs, block), len(ids))](
-        out, ids, size, runs, *map(_signed, key), field, a, b, kind, block, enable_fp_fusion=False
+    _fill[(triton.cdiv(runs, block), len(out))](
+        out, at.ids, size, runs, *map(signed, at.key), at.field, a, b, kind, block, enable_fp_fusion=False
     )
     return out
-
-
-def words(key: Key, ids: Tensor, field: int, shape: tuple[int, ...]) -> Tensor:
-    """The raw words."""
-    return _filled(key, ids, field, shape, torch.int32, _WORDS)
-
-
-def normal(key: Key, ids: Tensor, field: int, shape: tuple[int, ...]) -> Tensor:
-    """Normal numbers."""
-    return _filled(key, ids, field, shape, torch.float32, _NORMAL)
-
-
-def uniform(key: Key, ids: Tensor, field: int, shape: tuple[int, ...], low: float, unit: float) -> Tensor:
-    """low + unit · (the upper 24 bits of the word)."""
-    return _filled(key, ids, field, shape, torch.float32, _UNIFORM, low, unit)
-
-
-def bernoulli(key: Key, ids: Tensor, field: int, shape: tuple[int, ...], threshold: int) -> Tensor:
-    """Whether the word is below a threshold."""
-    return _filled(key, ids, field, shape, torch.bool, _BERNOULLI, _signed(threshold))
-
-
-def impulses(key: Key, ids: Tensor, field: int, shape: tuple[int, ...], threshold: int) -> Tensor:
-    """Whether the word is below a threshold, plus whether it is below half of it."""
-    return _filled(key, ids, field, shape, torch.uint8, _IMPULSES, _signed(threshold))
-
-
-def integers(
-    key: Key, ids: Tensor, field: int, shape: tuple[int, ...], low: int, span: int, dtype: torch.dtype
-) -> Tensor:
-    """low + the upper half of word · span."""
-    return _filled(key, ids, field, shape, dtype, _INTEGERS, low, _signed(span))
 
 
 @triton.jit
@@ -184,14 +150,14 @@ def _poisson(out, images, tables, ids, size, runs, k0, k1, field, column_bits, B
         tl.store(out + start + at, _alias(word, values, tables, column_bits, mask), mask=mask)
 
 
-def poisson(key: Key, ids: Tensor, field: int, images: Tensor, tables: Tensor, column_bits: int) -> Tensor:
-    """Counts by Walker's method."""
+def poisson(at: FieldKey, images: Tensor, tables: Tensor, column_bits: int) -> Tensor:
+    """Return Poisson counts by Walker's method."""
     size = math.prod(images.shape[1:])
     runs = (size + 3) // 4
     out = torch.empty(images.shape, dtype=torch.int32, device=images.device)
     block = min(512, triton.next_power_of_2(runs))
-    _poisson[(triton.cdiv(runs, block), len(ids))](
-        out, images, tables, ids, size, runs, *map(_signed, key), field, column_bits, block
+    _poisson[(triton.cdiv(runs, block), len(images))](
+        out, images, tables, at.ids, size, runs, *map(signed, at.key), at.field, column_bits, block
     )
     return out
 
@@ -209,7 +175,7 @@ def _hash(out, rows, size, BLOCK: tl.constexpr):
 
 
 def hash_words(rows: Tensor) -> Tensor:
-    """The sum of the mixed 64-bit words of each row: whole numbers, so that any order gives it."""
+    """The sum of the mixed 64-bit words of each row: integers, so that any order gives it."""
     out = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
     _hash[(triton.cdiv(rows.shape[1], 2048), len(rows))](out, rows, rows.shape[1], 2048)
     return out

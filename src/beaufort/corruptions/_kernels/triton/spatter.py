@@ -79,7 +79,7 @@ def _steps(depths, out, counts, height, width, block: tl.constexpr):
 
 
 def steps(depths: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean depth of 3×3 pixels, cut to whole numbers, and how many pixels of each there are."""
+    """The mean depth of 3×3 pixels, cut to integers, and how many pixels of each there are."""
     count, height, width = depths.shape
     out = torch.empty(depths.shape, dtype=torch.uint8, device=depths.device)
     counts = torch.zeros((count, 32), dtype=torch.int32, device=depths.device)

@@ -56,7 +56,7 @@ def to_byte(value, NEAREST: tl.constexpr):
 
 @triton.jit
 def as_float(value):
-    """Whole numbers of 0 to 2²³ - 1 as they stand in the last bits of 2²³ + n; converting is slower."""
+    """Integers of 0 to 2²³ - 1 as they stand in the last bits of 2²³ + n; converting is slower."""
     return (value.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - 8388608.0
 
 
