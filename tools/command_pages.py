@@ -125,7 +125,7 @@ def _parameters(command: Any, kind: str) -> list[Any]:
 
 
 def _long(option: Any) -> str:
-    return max(option.opts, key=len)
+    return str(max(option.opts, key=len))
 
 
 def _type(option: Any, command: Any) -> str:

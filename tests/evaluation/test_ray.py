@@ -218,7 +218,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
         assert driver.returncode == code, told
         assert "Traceback" not in told
         if sent == signal.SIGINT:
-            assert told.endswith("interrupted; what is complete stays, and the same command makes the rest\n")
+            assert told.endswith("finished work is kept, run the same command to continue\n")
         before, pieces = pieces, set((folder / "kept").rglob("*.parquet"))
         assert before < pieces
     (weights / "hold").unlink()
