@@ -110,7 +110,7 @@ class _Worker:
     """Time at which the store has all of its files."""
     reported: float = -1e9
     """Time of its last report."""
-    telling: bool = False
+    reporting: bool = False
 
 
 class Event(enum.Enum):
@@ -170,7 +170,7 @@ class Simulation:
             self.dispatch.stored(place, *stored)
         if worker.begun:
             self.dispatch.begun(place, worker.begun)
-        worker.stored, worker.begun, worker.telling = [], 0, False
+        worker.stored, worker.begun, worker.reporting = [], 0, False
         self.handing = list(iter(lambda: self.dispatch.take(place), None))
         took += times.ticket * len(self.handing)
         self.out.driver += took
@@ -199,7 +199,7 @@ class Simulation:
         worker.begun += 1
         self.at(max(now, worker.written) + seconds, place, Event.ENDED)  # one task may be behind
         if not worker.tickets:
-            self.tell(now, place)
+            self.report(now, place)
 
     def ended(self, now: float, place: int) -> None:
         worker = self.workers[place]
@@ -211,14 +211,14 @@ class Simulation:
         worker.written = self.store_free = max(self.store_free, now) + len(parts) / self.times.puts
         if worker.tickets:
             self.begin(now, place)
-        self.tell(now, place)
+        self.report(now, place)
 
-    def tell(self, now: float, place: int) -> None:
+    def report(self, now: float, place: int) -> None:
         """A report is on its way: now, if the worker has nothing left to do, or after a while."""
         worker = self.workers[place]
-        if worker.telling:
+        if worker.reporting:
             return
-        worker.telling = True
+        worker.reporting = True
         due = now if not worker.tickets else max(now, worker.reported + self.pause)
         worker.reported = due
         self.at(due, place, Event.REPORTED)
@@ -236,7 +236,7 @@ def main() -> None:
     )
     parser.add_argument("--models", type=int, default=2000)
     parser.add_argument("--gpus", type=int, nargs="+", default=[8, 64, 512])
-    parser.add_argument("--share", type=int, default=25, help="simulate one in so many images")
+    parser.add_argument("--every", type=int, default=25, help="simulate every N-th image and extrapolate")
     for name in ("predict", "report", "block", "ticket", "puts"):
         parser.add_argument(f"--{name}", type=float, default=getattr(Times(), name))
     options = parser.parse_args()
@@ -250,22 +250,22 @@ def main() -> None:
     print("| GPUs | hours | busy | driver | loads | read TB | stored TB | puts/s | requests M | $ |")
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for gpus in options.gpus:
-        out = simulate(job, gpus, times, options.share)
+        out = simulate(job, gpus, times, options.every)
         record(f"{gpus} GPUs, duration", out.seconds / 3600, "h")
         record(f"{gpus} GPUs, utilization", 100 * out.worked / gpus / out.seconds, "%")
         record(f"{gpus} GPUs, driver busy", 100 * out.driver / out.seconds, "%")
         print(line(job, gpus, out), flush=True)
 
 
-def simulate(job: Job, gpus: int, times: Times, share: int = 1) -> Outcome:
+def simulate(job: Job, gpus: int, times: Times, every: int = 1) -> Outcome:
     """Extrapolate the whole job from a part of its images, with loading times reduced by the same factor.
 
     The uneven end weighs more in a smaller job, so the whole job would be slightly faster.
     """
-    part = replace(job, images=job.images // share)
-    out = Simulation(part, gpus, replace(times, load=times.load / share)).run()
+    part = replace(job, images=job.images // every)
+    out = Simulation(part, gpus, replace(times, load=times.load / every)).run()
     many = ("seconds", "worked", "driver", "decoded", "written")
-    return replace(out, **{name: share * getattr(out, name) for name in many})
+    return replace(out, **{name: every * getattr(out, name) for name in many})
 
 
 def line(job: Job, gpus: int, out: Outcome) -> str:

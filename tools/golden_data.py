@@ -1,7 +1,7 @@
-"""Outputs of the published programs: from their folder, or from the pack that lies in the repository.
+"""Outputs of the published programs, from their directory or from the pack in the repository.
 
-An output is compared with ours under the same random numbers. What differs is counted, and `gate.csv` keeps
-the counts: neither may grow.
+Each output is compared with ours for the same random numbers. `gate.csv` records the number of values that
+differ and the largest difference; neither may grow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PACK = GOLDEN / "reference.zip"
 GATE = GOLDEN / "gate.csv"
 
 FILES = {"imagenet": "imagenet_c_224", "tiny": "tiny_imagenet_c_64", "cifar": "cifar_c_32"}
-"""The files of photos by the scale whose constants made them."""
+"""The files with photos, by the scale of their constants."""
 BAR_FILES = {"imagenet": "imagenet_c_bar_224", "cifar": "cifar_c_bar_32"}
 """The same of C-bar."""
 DIGITS = "mnist_c"
@@ -40,7 +40,7 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """Pictures, and what the published program made of them."""
+    """Images, and the outputs of the published program for them."""
 
     scale: str
     corruption: str
@@ -50,23 +50,23 @@ class Entry:
     images: Bytes
     """`(n, h, w, c)`: one photo, or some digits."""
     wanted: Bytes
-    """The outputs, `(n, rows, w, c)`; of some pictures only the upper rows are kept."""
+    """The outputs, `(n, rows, w, c)`; for some images only the upper rows."""
     seeds: tuple[int, ...]
-    """One an image."""
+    """One per image."""
 
     @property
     def key(self) -> str:
-        """What it is called in tables and in the pack."""
+        """The name in tables and in the pack."""
         severity = "published" if self.severity is None else self.severity
         return f"{self.scale}/{self.corruption}/{severity}/{self.picture}"
 
     def choose(self) -> Choice:
-        """The recipe and the constants of our corruption."""
+        """Return the recipe and the constants of our corruption."""
         side = min(self.images.shape[1:3])
         return corruptions[self.corruption].choose(self.severity, scale=self.scale, side=side)
 
     def made(self, image: Bytes, seed: int) -> Bytes:
-        """What a user gets for one of the images with the random numbers of the published program."""
+        """Return our output for an image, with the random numbers of the published program."""
         made: Bytes = corruptions[self.corruption](
             image, self.severity, scale=self.scale, seed=seed, stream="reference"
         )
@@ -74,14 +74,14 @@ class Entry:
 
 
 class Count(NamedTuple):
-    """How far outputs are apart."""
+    """The difference of outputs."""
 
     values: int
-    """Compared."""
+    """Number of values compared."""
     differ: int
-    """Not equal."""
+    """Number of values that differ."""
     largest: int
-    """Difference, in levels."""
+    """Largest difference in levels."""
 
 
 class Row(NamedTuple):
@@ -89,12 +89,12 @@ class Row(NamedTuple):
 
     entry: str
     data: str
-    """`full` for the folder of outputs, `packed` for what the repository has of them."""
+    """`full` for the directory of outputs, `packed` for the part in the repository."""
     counted: Count
 
 
 def measure(entry: Entry, choice: Choice | None = None) -> Count:
-    """Compare our outputs with those of the published program; with other constants if some are given."""
+    """Compare our outputs with those of the published program, optionally with other constants."""
     differ = largest = 0
     for image, wanted, seed in zip(entry.images, entry.wanted, entry.seeds, strict=True):
         made = entry.made(image, seed) if choice is None else _made(choice, image, seed)
@@ -110,7 +110,7 @@ def _made(choice: Choice, image: Bytes, seed: int) -> Bytes:
 
 
 def read_gate(path: Path = GATE) -> dict[tuple[str, str], Count]:
-    """The recorded counts by entry and kind of data."""
+    """Return the recorded counts by entry and kind of data."""
     with path.open(newline="") as file:
         return {
             (row["entry"], row["data"]): Count(int(row["values"]), int(row["differ"]), int(row["largest"]))
@@ -119,15 +119,15 @@ def read_gate(path: Path = GATE) -> dict[tuple[str, str], Count]:
 
 
 def write_gate(rows: Iterable[Row], path: Path = GATE) -> None:
-    """Keep counts."""
+    """Write counts."""
     lines = [(row.entry, row.data, *row.counted) for row in rows]
     path.write_text(csv_text(["entry", "data", *Count._fields], lines), encoding="utf-8", newline="")
 
 
 def from_folder(folder: Path) -> Iterator[Entry]:
-    """All outputs on photos at scales `imagenet`, `tiny` and `cifar`, and on digits.
+    """Yield all outputs on photos at scales `imagenet`, `tiny` and `cifar`, and on digits.
 
-    Where libraries of today make another output than those of the time, it is the one of today.
+    If the output depends on the age of the libraries, the one of today's libraries is used.
     """
     for scale, name in (*FILES.items(), *BAR_FILES.items()):
         yield from _photos(folder / name, scale)
@@ -159,7 +159,7 @@ def _today(stored: Any, key: str) -> Bytes:
 
 
 def from_pack(path: Path = PACK) -> Iterator[Entry]:
-    """The outputs that lie in the repository."""
+    """Yield the outputs in the repository."""
     with zipfile.ZipFile(path) as pack:
         manifest = json.loads(pack.read("manifest.json"))
         pictures = {name: _unpack(pack, name, shape) for name, shape in manifest["pictures"].items()}
@@ -173,7 +173,7 @@ def from_pack(path: Path = PACK) -> Iterator[Entry]:
 
 
 def write_pack(entries: Iterable[Entry], about: dict[str, Any], path: Path = PACK) -> None:
-    """Lossless WebP of each output, or of its difference to the picture, modulo 256, if that is smaller."""
+    """Write each output as lossless WebP, or its difference to the image modulo 256 if that is smaller."""
     manifest: dict[str, Any] = {**about, "pictures": {}, "entries": {}}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
         for entry in entries:
@@ -189,14 +189,14 @@ def write_pack(entries: Iterable[Entry], about: dict[str, Any], path: Path = PAC
 
 
 def _put(pack: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """With a fixed date: the same outputs make the same file."""
+    """Add a member with a fixed date, so that the same outputs give the same file."""
     member = name if name.endswith(".json") else f"{name}.webp"
     kind = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
     pack.writestr(zipfile.ZipInfo(member, (2020, 1, 1, 0, 0, 0)), content, kind)
 
 
 def _webp(images: Bytes) -> bytes:
-    """One below the other; grey ones as color."""
+    """Stack images vertically; grayscale ones become color."""
     sheet = np.repeat(images, 3 // images.shape[-1], axis=-1).reshape(-1, images.shape[2], 3)
     file = io.BytesIO()
     Image.fromarray(sheet).save(file, "WEBP", lossless=True, quality=100, method=6)

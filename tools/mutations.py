@@ -1,11 +1,10 @@
-"""How far a constant may be wrong before the gate notices: the smallest step, for every constant.
+"""Find the smallest change of each constant that the gate detects.
 
     python tools/mutations.py      # writes tests/golden/mutations.csv; takes minutes
 
-A constant is moved up and down by 2 %, then 5 %, and so on, a whole number by 1 first, until our outputs
-are further from the packed reference outputs than `gate.csv` says. Most constants do not survive the first
-step. The others have little or no effect on the pixels at their published value, and the file says how far
-they had to be moved.
+A constant is moved up and down by 2 %, then 5 %, and so on (integers by 1 first), until our outputs differ
+from the packed reference outputs by more than `gate.csv` allows. Most constants are detected at the first
+step. The others have little or no effect on the pixels; the file records how far they had to be moved.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ __all__ = [
 MUTATIONS = GOLDEN / "mutations.csv"
 
 STEPS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 9.0)
-"""What a constant is moved by, as a share of its value; downward it is divided."""
+"""Relative changes of a constant; downward it is divided."""
 
 ZERO = 0.1
-"""What stands for the value of a constant that is zero."""
+"""Stands for the value of a constant that is zero."""
 
 
 class Mutation(NamedTuple):
@@ -48,11 +47,11 @@ class Mutation(NamedTuple):
     direction: str
     """`up` or `down`."""
     step: float | None
-    """The smallest of `STEPS` that is noticed; None if none is."""
+    """The smallest of `STEPS` that is detected; None if none is."""
 
 
 def by_condition(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    """All pictures under one corruption at one scale and severity."""
+    """Group entries by corruption, scale and severity."""
     grouped = groupby(sorted(entries, key=_condition), key=_condition)
     return {condition: list(some) for condition, some in grouped}
 
@@ -62,12 +61,12 @@ def _condition(entry: Entry) -> str:
 
 
 def constants(entry: Entry) -> list[str]:
-    """The numeric constants of a condition."""
+    """Return the names of the numeric constants of a condition."""
     return [name for name, value in entry.choose().params._asdict().items() if isinstance(value, int | float)]
 
 
 def mutated(entry: Entry, constant: str, direction: str, step: float) -> Count | None:
-    """How far outputs are from the reference with a wrong constant; None if there is no such constant."""
+    """Compare with the reference under a wrong constant; None if the constant cannot be moved."""
     choice = entry.choose()
     value = getattr(choice.params, constant)
     wrong = _moved(value, direction, step)
@@ -76,7 +75,7 @@ def mutated(entry: Entry, constant: str, direction: str, step: float) -> Count |
     try:
         return measure(entry, choice._replace(params=choice.params._replace(**{constant: wrong})))
     except (BeaufortError, ValueError, IndexError, OverflowError, ZeroDivisionError):
-        return Count(entry.wanted.size, entry.wanted.size, 255)  # what cannot be computed is noticed
+        return Count(entry.wanted.size, entry.wanted.size, 255)  # an error counts as detected
 
 
 def _moved(value: float, direction: str, step: float) -> float | None:
@@ -93,7 +92,7 @@ def _moved(value: float, direction: str, step: float) -> float | None:
 
 
 def noticed(entries: Iterable[Entry], constant: str, direction: str, step: float, gate: Any) -> bool | None:
-    """Whether a gate that is no looser than today's fails on one of the entries."""
+    """Return whether the gate fails on one of the entries."""
     known = False
     for entry in entries:
         count = mutated(entry, constant, direction, step)
@@ -107,7 +106,7 @@ def noticed(entries: Iterable[Entry], constant: str, direction: str, step: float
 
 
 def mutations(entries: Iterable[Entry]) -> Iterator[Mutation]:
-    """The smallest step that is noticed, for every constant in both directions."""
+    """Yield the smallest detected step of every constant in both directions."""
     gate = read_gate()
     for condition, some in by_condition(entries).items():
         for constant in constants(some[0]):
@@ -119,7 +118,7 @@ def mutations(entries: Iterable[Entry]) -> Iterator[Mutation]:
 
 
 def read_mutations() -> list[Mutation]:
-    """What was recorded."""
+    """Return the recorded mutations."""
     with MUTATIONS.open(newline="") as file:
         return [
             Mutation(
@@ -133,7 +132,7 @@ def read_mutations() -> list[Mutation]:
 
 
 def main() -> None:
-    """Write the table, row by row as they are found, to be looked at while it goes on."""
+    """Write the table row by row."""
     with MUTATIONS.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(Mutation._fields)

@@ -1,10 +1,10 @@
-"""Pack outputs of the published programs for the repository, and record how far ours are from them.
+"""Pack outputs of the published programs for the repository, and record how much ours differ.
 
-    python tools/pack_golden.py --golden FOLDER
+    python tools/pack_golden.py --golden DIRECTORY
 
-FOLDER holds `imagenet_c_224.npz` and so on, each with a `.json` beside it. `tests/golden/reference.zip` gets
-the outputs whose pictures may be passed on; `tests/golden/gate.csv` gets the number of values that differ and
-the largest difference, for all outputs in the folder and for what the pack has of them.
+DIRECTORY contains `imagenet_c_224.npz` and so on, each with a `.json` file. `tests/golden/reference.zip`
+gets the outputs of redistributable images; `tests/golden/gate.csv` gets the number of values that differ
+and the largest difference, for all outputs in the directory and for those in the pack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from golden_data import GATE, PACK, Entry, Row, from_folder, from_pack, measure,
 from beaufort.corruptions import corruptions
 
 HALF = 112
-"""Rows that are kept at 224 pixels of all photos but the first, which has every severity and is whole."""
+"""Rows kept of photos of 224 pixels, except the first, which is complete and has every severity."""
 
 DIGITS = 16
 
@@ -36,9 +36,9 @@ ABOUT = {
 
 
 def kept(entry: Entry) -> Entry | None:
-    """What of an output goes into the pack; None for pictures whose license is not known to allow it.
+    """Return the part of an output for the pack; None if the license of the image may not allow it.
 
-    Outputs of C-bar are left out, too: they would not fit. They are compared where the folder is.
+    Outputs of C-bar are too large for the pack; they are compared where the directory is available.
     """
     if entry.picture not in ABOUT["origins"] or corruptions[entry.corruption].group == "unseen":
         return None
@@ -52,7 +52,7 @@ def kept(entry: Entry) -> Entry | None:
 
 
 def rows(golden: Path) -> Iterator[Row]:
-    """Every line of the gate."""
+    """Yield the lines of the gate."""
     for entry in from_folder(golden):
         yield Row(entry.key, "full", measure(entry))
     for entry in from_pack():

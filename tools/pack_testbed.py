@@ -1,11 +1,11 @@
 """Pack the figures of the testbed into the Parquet files that come with `beaufort.testbed`.
 
-    python tools/pack_testbed.py FOLDER
+    python tools/pack_testbed.py DIRECTORY
 
-FOLDER has `imagenet_testbed/` (grids, model types, base-model pairs, settings), `timm_results/` (a CSV file
-each test set) and `robustbench/` (the leaderboards on corruptions). Accuracies are stored as whole
-hundred-thousandths of a percent: finer than one image of any of these sets, and equal bytes for equal
-figures. Each file names its source, date and license in its metadata.
+DIRECTORY contains `imagenet_testbed/` (grids, model types, base-model pairs, settings), `timm_results/` (a
+CSV file per test set) and `robustbench/` (leaderboards on corruptions). Accuracies are stored as integers in
+hundred-thousandths of a percent, finer than one image of any of these sets, so that equal numbers give equal
+bytes. The metadata of each file name its source, date and license.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from beaufort.testbed.timm_tables import read_timm
 
 OUTPUT = Path(__file__).resolve().parent.parent / "src" / "beaufort" / "testbed" / "data"
 UNIT = 100_000
-"""Steps to a percent."""
+"""Steps per percent."""
 
 TESTBED = {
     "source": "github.com/modestyachts/imagenet-testbed (Taori et al., NeurIPS 2020)",
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def pack(folder: Path, output: Path) -> None:
-    """All files, from the folder of sources."""
+    """Write all files from the directory of sources."""
     testbed = folder / "imagenet_testbed"
     for name, file, date in (
         ("grid-paper", "grid_paper_204x213.csv", "31 August 2020, commit 28477dc"),
@@ -88,24 +88,24 @@ def pack(folder: Path, output: Path) -> None:
         write(output / name, grid(rows(testbed / file)), {**TESTBED, "date": date})
     facts = {**TESTBED, "date": "September 2021, commit f4083a2"}
     write(output / "models", texts(rows(testbed / "model_types.csv")), facts)
-    told = (
+    caveat = (
         "base models are named by the paper for the 13 ResNet-50s trained against lp attacks, else inferred"
     )
-    write(output / "pairs", texts(rows(testbed / "base_model_pairs.csv")), {**facts, "caveat": told})
+    write(output / "pairs", texts(rows(testbed / "base_model_pairs.csv")), {**facts, "caveat": caveat})
     write(output / "settings", texts(settings(testbed / "eval_settings.csv")), facts)
     write(output / "grid-timm", timm(folder / "timm_results"), TIMM)
     write(output / "grid-robustbench", robustbench(folder / "robustbench" / "corruptions.csv"), ROBUSTBENCH)
 
 
 def grid(table: Sequence[Mapping[str, str]]) -> dict[str, pa.Array[Any]]:
-    """A model a row, a setting a column."""
+    """Return one row per model and one column per setting."""
     names = [name for name in table[0] if name != "model"]
     columns = {name: accuracies(row[name] for row in table) for name in names}
     return {"model": pa.array([row["model"] for row in table]), **columns}
 
 
 def settings(path: Path) -> list[dict[str, str]]:
-    """The settings of all grids in one table."""
+    """Return the settings of all grids in one table."""
     made = []
     for row in rows(path):
         row = {"grid": "testbed", **row}
@@ -132,13 +132,13 @@ def settings(path: Path) -> list[dict[str, str]]:
 
 
 def timm(folder: Path) -> dict[str, pa.Array[Any]]:
-    """An entry, a model at one input size, a row."""
+    """Return one row per model and input size."""
     models, columns = read_timm(folder)
     return {"model": pa.array(models), **{name: accuracies(map(str, tops)) for name, tops in columns.items()}}
 
 
 def robustbench(path: Path) -> dict[str, pa.Array[Any]]:
-    """An entry of a leaderboard a row."""
+    """Return one row per entry of a leaderboard."""
     table = rows(path)
     texts_of = {name: [row[name] for row in table] for name in ("dataset", "model", "architecture", "venue")}
     return {
@@ -150,24 +150,24 @@ def robustbench(path: Path) -> dict[str, pa.Array[Any]]:
 
 
 def accuracies(values: Iterable[str]) -> pa.Array[Any]:
-    """Percentages as whole steps; null where there is none."""
+    """Return percentages as integer steps, null if missing."""
     steps = [round(float(text) * UNIT) if text not in {"", "nan"} else None for text in values]
     return pa.array(steps, pa.int32())
 
 
 def texts(table: Sequence[Mapping[str, str]]) -> dict[str, pa.Array[Any]]:
-    """A table of words."""
+    """Return a table of strings."""
     return {name: pa.array([row[name] for row in table]) for name in table[0]}
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """A CSV file."""
+    """Read a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def write(path: Path, columns: Mapping[str, pa.Array[Any]], facts: Mapping[str, str]) -> None:
-    """A Parquet file with its facts."""
+    """Write a Parquet file with its metadata."""
     table = pa.table(dict(columns))
     numbers = [name for name in table.column_names if pa.types.is_int32(table.schema.field(name).type)]
     others = [name for name in table.column_names if name not in numbers]

@@ -1,11 +1,10 @@
-"""How much the damage changes from one side to the next, for every corruption.
+"""Measure how much the damage of each corruption changes from one image size to the next.
 
     python tools/size_steps.py [--scale auto] [--sides 16:80] [--severities 1,3,5] [--draws 64] [NAME …]
 
-The damage is the mean squared difference to the clean picture, averaged over three photos, each resized to
-every side, and over draws where something is random. A step is the ratio of the damage at one side to that at
-the side before. For each corruption and severity the largest steps are printed, with their standard errors,
-those of means over draws.
+The damage is the mean squared difference to the clean image, averaged over three photos, each resized to
+every side, and over random draws. A step is the ratio of the damages at two consecutive sides. The largest
+steps of each corruption and severity are printed with their standard errors over draws.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from beaufort.corruptions import corruptions
 __all__ = ["Damage", "damage", "photos", "steps"]
 
 NEGLIGIBLE = 0.25
-"""A mean squared difference below this, half a level a value, cannot be seen; it counts as this much."""
+"""Smaller mean squared differences, half a level per value, are invisible and count as this."""
 
 Damage = dict[int, tuple[float, float]]
 """By side, the mean squared difference and its standard error."""
@@ -34,7 +33,7 @@ Damage = dict[int, tuple[float, float]]
 
 @cache
 def photos() -> tuple[Image.Image, ...]:
-    """A portrait, a cup and a cat, square."""
+    """Return a portrait, a cup and a cat, square."""
     from skimage import data as stored
 
     data: Any = stored  # it has no types
@@ -48,12 +47,12 @@ def photos() -> tuple[Image.Image, ...]:
 
 @cache
 def resized(side: int) -> NDArray[np.uint8]:
-    """The photos at a side, `(3, side, side, 3)`."""
+    """Return the photos at a side, `(3, side, side, 3)`."""
     return np.stack([np.asarray(photo.resize((side, side), Image.Resampling.LANCZOS)) for photo in photos()])
 
 
 def damage(name: str, severity: int, side: int, *, scale: str, draws: int) -> tuple[float, float]:
-    """Mean squared difference to the clean photos, and its standard error over draws."""
+    """Return the mean squared difference to the clean photos, and its standard error over draws."""
     clean = resized(side)
     corruption = corruptions[name]
     rounds = draws if corruption.random else 1
@@ -65,9 +64,7 @@ def damage(name: str, severity: int, side: int, *, scale: str, draws: int) -> tu
 
 
 def steps(found: Damage) -> list[tuple[float, float, int]]:
-    """For each side after the first: the step from the side before as a ratio of at least 1, its standard
-    error, and the side.
-    """
+    """Return the step to each side from the previous one, a ratio of at least 1, its error, and the side."""
     result = []
     sides = sorted(found)
     for before, side in pairwise(sides):
@@ -79,28 +76,28 @@ def steps(found: Damage) -> list[tuple[float, float, int]]:
 
 
 def main() -> None:
-    """Print the largest step of each."""
+    """Print the largest steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", default=get_corruption_names("all"))
     parser.add_argument("--scale", default="auto")
-    parser.add_argument("--sides", default="16:80", help="ranges, the ends included: 16:80,127:130")
+    parser.add_argument("--sides", default="16:80", help="ranges including their ends: 16:80,127:130")
     parser.add_argument("--severities", default="1,3,5")
     parser.add_argument("--draws", type=int, default=64)
-    asked = parser.parse_args()
-    ranges = [tuple(map(int, some.split(":"))) for some in asked.sides.split(",")]
-    for name in asked.names:
-        for severity in map(int, asked.severities.split(",")):
+    options = parser.parse_args()
+    ranges = [tuple(map(int, some.split(":"))) for some in options.sides.split(",")]
+    for name in options.names:
+        for severity in map(int, options.severities.split(",")):
             found: list[tuple[float, float, int]] = []
             for first, last in ranges:
                 found += steps(
                     {
-                        side: damage(name, severity, side, scale=asked.scale, draws=asked.draws)
+                        side: damage(name, severity, side, scale=options.scale, draws=options.draws)
                         for side in range(first, last + 1)
                     }
                 )
             worst = sorted(found, key=lambda step: step[1] * 2 - step[0])[:3]
-            told = ", ".join(f"{ratio:.3f} ± {error:.3f} at {side}" for ratio, error, side in worst)
-            print(f"{name:18s} {severity}  {told}", flush=True)
+            steps_found = ", ".join(f"{ratio:.3f} ± {error:.3f} at {side}" for ratio, error, side in worst)
+            print(f"{name:18s} {severity}  {steps_found}", flush=True)
 
 
 if __name__ == "__main__":
