@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from beaufort._core.arrays import on_host, as_batch
+from beaufort._core.arrays import as_batch, on_host
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry, unknown_message
 from beaufort._core.validation import validate_count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beaufort._core.arrays import Images, is_float, is_tensor, on_host, as_batch, put_changed, to_levels
+from beaufort._core.arrays import Images, as_batch, is_float, is_tensor, on_host, put_changed, to_levels
 from beaufort._core.errors import OptionError
 from beaufort._core.samples import find_images, find_places, map_leaves
 from beaufort._core.validation import validate_integer, validate_number
