@@ -150,7 +150,7 @@ def write_selection(selection: MinedSelection, path: Path) -> None:
 
 def read_selection(path: Path) -> tuple[SelectedImage, ...]:
     """Read the `selection.csv` of `beaufort mine select`."""
-    images = []
+    images: list[SelectedImage] = []
     for line, row in read_csv(path, _COLUMNS, MiningError):
         try:
             predicted = json.loads(row["surrogates"])

@@ -372,12 +372,11 @@ def _read(path: Path) -> tuple[Any, tuple[ChoiceReply, ...]]:
         header, *rows = (json.loads(line) for line in path.read_bytes().splitlines())
         replies = []
         for row in rows:
-            *texts, label_first, reply = (row[name] for name in _COLUMNS)
-            if not all(isinstance(text, str) for text in (*texts, reply)) or not isinstance(
-                label_first, bool
-            ):
+            image, label, distractor, label_first, reply = (row[name] for name in _COLUMNS)
+            texts = (image, label, distractor, reply)
+            if set(map(type, texts)) != {str} or not isinstance(label_first, bool):
                 raise TypeError("a reply must have strings, and true or false for the order")
-            replies.append(ChoiceReply(TwoWayQuestion(*texts, label_first), reply))
+            replies.append(ChoiceReply(TwoWayQuestion(image, label, distractor, label_first), reply))
         if len({one.question.key for one in replies}) < len(replies):
             raise ValueError("duplicate question")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

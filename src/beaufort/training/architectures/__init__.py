@@ -33,7 +33,7 @@ __all__ = ["BatchNorm", "NetworkSize", "Normalize", "architectures", "build", "n
 architectures: Registry[Callable[..., nn.Module]] = Registry("architecture")
 """Functions that return each network, by name."""
 
-for _name, _make in {
+_MAKERS: dict[str, Callable[..., nn.Module]] = {
     "abs": synthesis.make,
     "capsule": capsule.make,
     "condensenet": condensenet.make,
@@ -49,7 +49,8 @@ for _name, _make in {
     "shake-shake": shake_shake.make,
     "stylizer": stylizer.make,
     "wide-resnet": wide_resnet.make,
-}.items():
+}
+for _name, _make in _MAKERS.items():
     architectures.register(_name, _make)
 
 
