@@ -61,7 +61,7 @@ def open_exported(file: Path) -> Exported:
         node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in names
     ]
     shapes = [tuple(getattr(value, "shape", ())) for value in inputs]
-    sides = [side if isinstance(side, int) else None for shape in shapes for side in shape]
+    sides: list[Any] = [side if isinstance(side, int) else None for shape in shapes for side in shape]
     if len(shapes) != 1 or len(sides) != 4 or sides[1] not in (1, 3):
         raise ModelError(f"{file} must have one input of shape (n, 1 or 3, h, w), got {shapes}")
     batch, channels, height, width = sides

@@ -124,7 +124,7 @@ def _providers(available: list[str], device: str) -> tuple[list[Any], str]:
 def _input(session: Any, metadata: Mapping[str, str], file: Path) -> tuple[Any, int | None, Preprocessing]:
     """Return the input node, its fixed batch size and the preprocessing."""
     inputs = session.get_inputs()
-    shape = inputs[0].shape if len(inputs) == 1 and inputs[0].type in _TYPES else ()
+    shape: Any = inputs[0].shape if len(inputs) == 1 and inputs[0].type in _TYPES else ()
     last = len(shape) == 4 and shape[3] in (1, 3) and shape[1] not in (1, 3)
     sides, channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1] if shape else 0)
     if len(shape) != 4 or (isinstance(channels, int) and channels not in (1, 3)):

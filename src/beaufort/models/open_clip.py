@@ -42,10 +42,8 @@ def load(
     if pretrained:
         _check_weights(weights, library.list_pretrained_tags_by_model(architecture), architecture)
     if options.get("classes") == "imagenet-1k":
-        options.update(
-            classes=tuple(library.IMAGENET_CLASSNAMES),
-            label_space=options.get("label_space") or "imagenet-1k",
-        )
+        label_space = options.get("label_space") or "imagenet-1k"
+        options.update({"classes": tuple(library.IMAGENET_CLASSNAMES), "label_space": label_space})
     _, names = class_list(options.get("classes"))
     if names is None:
         raise OptionError("open_clip models require class names: classes=imagenet-1k, a list or a text file")

@@ -119,14 +119,16 @@ def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> PredictionScore
         squares += np.exp(log_label) ** 2 - np.exp(2 * each).sum(axis=1)
     p_label = np.exp(log_label)
     np.maximum(wide, _LOWEST, out=wide)
-    columns = (
-        np.take_along_axis(exps, top, axis=1) / total[:, None],
-        p_label,
-        -log_label,
-        squares - 2 * p_label + 1,
-        log_total - np.einsum("ij,ij->i", exps, wide) / total,
+    return PredictionScores(
+        top,
+        p=(np.take_along_axis(exps, top, axis=1) / total[:, None]).astype(np.float32),
+        p_label=p_label.astype(np.float32),
+        nll=(-log_label).astype(np.float32),
+        brier=(squares - 2 * p_label + 1).astype(np.float32),
+        entropy=(log_total - np.einsum("ij,ij->i", exps, wide) / total).astype(np.float32),
+        usable=usable,
+        are_probabilities=probabilities,
     )
-    return PredictionScores(top, *(column.astype(np.float32) for column in columns), usable, probabilities)
 
 
 def _top_classes(logits: NDArray[np.float32], count: int) -> NDArray[np.int32]:
