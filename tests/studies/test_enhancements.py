@@ -340,7 +340,7 @@ def test_other_networks_are_reported_beside_the_deciding_one() -> None:
 
 def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:
     shutil.copytree(enhancements.folder / "cifar", tmp_path / "cifar")
-    (found,) = predictions_by_seed(tmp_path / "cifar")[BASE]
+    (found,) = predictions_by_seed(tmp_path, "cifar")[BASE]
     for seed in (1, 3):
         facts = {**found.facts, "seed": seed}
         path = tmp_path / "cifar" / f"{BASE}-seed{seed}.npz"
@@ -409,9 +409,9 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         with pytest.raises(BeaufortError, match=r"predictions from .*broken-seed0\.npz"):
             read_predictions(path)
     with pytest.raises(BeaufortError, match=r"broken-seed0\.npz"):
-        predictions_by_seed(tmp_path)
+        predictions_by_seed(tmp_path, "")
     path.rename(tmp_path / "broken-seedling.npz")
-    assert predictions_by_seed(tmp_path) == {}
+    assert predictions_by_seed(tmp_path, "") == {}
 
 
 def test_the_testbed_decides_what_it_can() -> None:

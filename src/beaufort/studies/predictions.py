@@ -101,16 +101,6 @@ def read_predictions(path: Path) -> StudyPredictions:
         return correct_only(conditions, correct.T, about)
 
 
-def predictions_by_seed(folder: Path) -> dict[str, list[StudyPredictions]]:
-    """Read the files `NAME-seedN.npz` of a directory: predictions by name, sorted by seed."""
-    found: dict[str, dict[int, StudyPredictions]] = {}
-    for path in sorted(folder.glob("*-seed*.npz")):
-        name, _, seed = path.stem.rpartition("-seed")
-        if seed.isdecimal():
-            found.setdefault(name, {})[int(seed)] = read_predictions(path)
-    return {name: [by_seed[seed] for seed in sorted(by_seed)] for name, by_seed in found.items()}
-
-
 def machine_facts(predictions: Iterable[StudyPredictions]) -> dict[str, str]:
     """Return the hardware and the torch versions of training runs, for a page."""
     facts = [one.facts for one in predictions]

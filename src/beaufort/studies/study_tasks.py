@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.errors import BeaufortError
+from beaufort.studies.prediction_archive import has_predictions
 
 Log = Callable[[str], None]
 
@@ -40,8 +41,8 @@ class StudyTask:
     """The files that it needs; by default those of all tasks of earlier phases."""
 
     def is_done(self, folder: Path) -> bool:
-        served = bool(self.serves) and all((folder / file).exists() for file in self.serves)
-        return served or (folder / self.file).exists()
+        served = bool(self.serves) and all(has_predictions(folder, file) for file in self.serves)
+        return served or has_predictions(folder, self.file)
 
 
 @dataclass(frozen=True)

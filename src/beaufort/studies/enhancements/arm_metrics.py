@@ -29,11 +29,10 @@ from beaufort.studies.enhancements.enhancement_arms import (
     photo_conditions,
 )
 from beaufort.studies.failed_runs import CheckedRuns, check_runs, ending_facts
+from beaufort.studies.prediction_archive import find_predictions, has_predictions, predictions_by_seed
 from beaufort.studies.predictions import (
     StudyPredictions,
     correct_only,
-    predictions_by_seed,
-    read_predictions,
 )
 
 Floats = NDArray[np.float64]
@@ -229,7 +228,7 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
         )
     # only seeds 0, 1, … up to the first that is missing, so that arms are compared seed by seed
     trained, left_out = {}, []
-    for name, some in predictions_by_seed(folder / "cifar").items():
+    for name, some in predictions_by_seed(folder, "cifar").items():
         usable = [one for seed, one in enumerate(some) if one.facts.get("seed", seed) == seed]
         left_out += [f"{name}, seed {one.facts['seed']}" for one in some[len(usable) :]]
         if usable:
@@ -252,9 +251,9 @@ def photo_predictions(
     """Return the predictions of a pass by network and arm; empty until all of its conditions are done."""
     names = photo_conditions(settings, which)
     files = [condition_file(which, name) for name in names]
-    if not all((folder / file).is_file() for file in files):
+    if not all(has_predictions(folder, file) for file in files):
         return {}
-    each = {file: read_predictions(folder / file) for file in files}
+    each = {file: find_predictions(folder, file) for file in files}
     _check_alike(files[0], each)
     found: dict[str, dict[str, StudyPredictions]] = {}
     for key in each[files[0]].conditions:

@@ -18,7 +18,8 @@ from beaufort.data import icon_columns
 from beaufort.studies.engine import definition
 from beaufort.studies.icons_50.icon_runs import ARMS, NETWORKS, OTHERS, SPLITS, VARIANTS
 from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable, decide, measured
-from beaufort.studies.predictions import StudyPredictions, predictions_by_seed
+from beaufort.studies.prediction_archive import predictions_by_seed
+from beaufort.studies.predictions import StudyPredictions
 
 ANSWERABLE = "subtypes, released rule, classes in training"
 """The column without icons whose class the released rule removes from training."""
@@ -46,7 +47,7 @@ class IconResults:
 def load_results(folder: Path) -> IconResults:
     """Read all predictions of a study."""
     found = {}
-    for label, runs in predictions_by_seed(folder / "answers").items():
+    for label, runs in predictions_by_seed(folder, "answers").items():
         name, _, split = label.partition("@")
         found[name, split] = runs
     return IconResults(found)

@@ -16,7 +16,8 @@ from beaufort.metrics.stats import bootstrap
 from beaufort.studies.engine import definition
 from beaufort.studies.mnist_c.mnist_runs import CLEAN, MODELS, MnistSettings
 from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable, decide, measured
-from beaufort.studies.predictions import StudyPredictions, predictions_by_seed
+from beaufort.studies.prediction_archive import predictions_by_seed
+from beaufort.studies.predictions import StudyPredictions
 
 COLUMNS = ("clean", "all_but_one", "all", "single")
 """Columns of Figure 4."""
@@ -52,7 +53,7 @@ class MnistResults:
 def load_results(folder: Path, settings: MnistSettings) -> MnistResults:
     """Read all predictions of a study."""
     return MnistResults(
-        settings, predictions_by_seed(folder / "answers"), predictions_by_seed(folder / "tuned")
+        settings, predictions_by_seed(folder, "answers"), predictions_by_seed(folder, "tuned")
     )
 
 
