@@ -371,9 +371,9 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "folder.svg").mkdir()
     for name in ("page.html", "figure.svg"):
         message = invoke("testbed", "plot", "-o", str(tmp_path / "taken" / name), code=2)
-        assert "cannot be written" in message
-    assert "got the folder" in invoke("testbed", "plot", "-o", str(tmp_path / "folder.svg"), code=2)
-    assert "cannot be written" in invoke("reproduce", "natural-shifts", "-o", str(tmp_path / "taken"), code=2)
+        assert "cannot write" in message
+    assert "got the directory" in invoke("testbed", "plot", "-o", str(tmp_path / "folder.svg"), code=2)
+    assert "cannot write" in invoke("reproduce", "natural-shifts", "-o", str(tmp_path / "taken"), code=2)
 
 
 def test_plots(tmp_path: Path) -> None:
