@@ -173,12 +173,12 @@ def test_words_are_about_this_fit(tmp_path: Path) -> None:
     assert "accuracy of 0 or 100): none" in text
     assert "a line through 5 models" in text
     own = ("--grid", str(path), "imagenet-sketch")
-    assert "95 % intervals, which cover" in invoke("testbed", "robustness", *own)
+    assert "95 % measurement intervals" in invoke("testbed", "robustness", *own)
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(path.read_text().replace("imagenet-sketch", "drawn"))
     unsure = invoke("testbed", "robustness", "--grid", str(renamed), "drawn", "--trend", "x=val")
     assert "no intervals: the number of images" in unsure
-    assert "which cover" not in unsure
+    assert "measurement intervals" not in unsure
 
 
 def test_one_shift_that_cannot_be_fitted_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -238,11 +238,12 @@ def test_place(tmp_path: Path) -> None:
     (shift,) = one["shifts"]
     assert (shift["verdict"], shift["y"]) == ("above", "imagenetv2-matched-frequency-format-val")
     assert shift["low"] < shift["rho"] < shift["high"]
-    assert {"percentile", "similar", "neighbors", "p", "p_holm", "scatter", "extrapolated"} <= set(shift)
+    assert {"percentile", "similar", "neighbors", "p", "p_holm", "scatter_low", "extrapolated"} <= set(shift)
     assert one["skipped"][0]["setting"] == "objectnet-1.0-beta"
     assert told("place", "--scores", str(scores), "--grid", "timm")["shifts"][0]["similar"]["n"] > 100
     text = invoke("place", "--scores", str(scores))
-    assert "above the trend (p = " in text
+    assert "above the scatter of the fitted models" in text
+    assert "n = 50,000" in text
     assert "nearest: " in text
     assert "pass one of --scores, --store and --data" in invoke("place", code=2)
     unused = invoke("place", "--scores", str(scores), "--model", "my-net", code=2)
@@ -255,7 +256,7 @@ def test_place_in_a_file_of_ones_own(small: Path) -> None:
     own = ("place", "--scores", str(scores), "--grid", str(small), "--trend", "x=clean")
     (shift,) = told(*own)["shifts"]
     assert (shift["x"], shift["y"], shift["low"]) == ("clean", "shifted", None)
-    assert "intervals, which cover" not in invoke(*own)  # nobody told n
+    assert "no verdict, because n is unknown" in invoke(*own)
 
 
 def test_what_placed_nothing_did_not_succeed(tmp_path: Path) -> None:

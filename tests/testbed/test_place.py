@@ -18,7 +18,7 @@ from beaufort.testbed.stored_accuracies import scores_of_store
 def as_scores(grid: Grid, model: str, settings: list[str]) -> list[Score]:
     row = grid.row_of[model]
     return [
-        Score(name, float(grid.column(name)[row]), convention=grid.setting(name).convention)
+        Score(name, float(grid.column(name)[row]), grid.setting(name).images, grid.setting(name).convention)
         for name in settings
     ]
 
@@ -32,6 +32,8 @@ def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
         (expected,) = effective_robustness(paper, one.y, select=["resnet50_swsl"]).models
         assert one.robustness.rho == expected.rho
         assert one.robustness.interval == expected.interval
+        assert one.robustness.scatter == expected.scatter
+        assert one.robustness.percentile == expected.percentile
         assert one.neighbors[0].model == "resnet50_swsl"
         assert len(one.neighbors) == 5
         assert one.similar >= 20
@@ -40,20 +42,22 @@ def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
     assert r.verdict == "above"
     assert r.percentile is not None
     assert r.percentile > 90
-    assert r.p is not None
-    assert r.p < 1e-6
-    assert v2.p is not None
+    assert r.p_holm is not None
+    assert r.p_holm < 1e-3
+    assert v2.robustness.p is not None
     assert v2.p_holm is not None
-    assert v2.p_holm >= v2.p
+    assert v2.p_holm >= v2.robustness.p
 
 
 def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
     on_the_line = float(fit_shift(paper, "imagenetv2").predict(75.0))
-    scores = [Score("val", 75.0), Score("imagenetv2", on_the_line)]
+    scores = [Score("val", 75.0, 50_000), Score("imagenetv2", on_the_line, 10_000)]
     (one,) = place(scores, paper).standings
     assert one.robustness.rho == pytest.approx(0)
-    assert one.verdict == "not told apart from"
-    below = place([Score("val", 75.0), Score("imagenetv2", on_the_line - 4)], paper).standings[0]
+    assert one.verdict == "within"
+    assert one.robustness.percentile == pytest.approx(50)
+    lower = [Score("val", 75.0, 50_000), Score("imagenetv2", on_the_line - 4, 10_000)]
+    below = place(lower, paper).standings[0]
     assert below.verdict == "below"
     assert below.percentile == 0
 
@@ -70,13 +74,29 @@ def test_above_all_is_said_of_all(tmp_path: Path) -> None:
 
 
 def test_few_images_make_wide_intervals(paper: Grid) -> None:
-    def width(images: int | None) -> float:
-        (one,) = place([Score("val", 75.0), Score("imagenetv2", 63.0, images)], paper).standings
+    def widths(images: int) -> np.ndarray:
+        (one,) = place([Score("val", 75.0, 50_000), Score("imagenetv2", 63.0, images)], paper).standings
         assert one.robustness.interval is not None
-        return one.robustness.interval.high - one.robustness.interval.low
+        assert one.robustness.scatter is not None
+        ends = (one.robustness.interval, one.robustness.scatter)
+        return np.array([interval.high - interval.low for interval in ends])
 
-    assert width(500) > 4 * width(10_000)
-    assert width(None) == width(10_000)  # the reference's number
+    assert (widths(500) > 4 * widths(10_000)).all()
+
+
+def test_without_a_number_of_images_there_is_no_verdict(paper: Grid) -> None:
+    """The reference's number was assumed, which made a false verdict of 1,000 images certain."""
+    placed = [Score("val", 80.1, 50_000), Score("imagenetv2", 71.0)]
+    (one,) = place(placed, paper).standings
+    values = one.as_dict()
+    assert (one.verdict, values["low"], values["scatter_low"], values["p"]) == ("unknown", None, None, None)
+    assert (values["n_x"], values["n_y"]) == (50_000, None)
+    assert values["rho"] is not None
+    assert "n = 50,000" in str(one)
+    assert "n unknown" in str(one)
+    (few,) = place([placed[0], Score("imagenetv2", 71.0, 1000)], paper).standings
+    assert (few.verdict, few.as_dict()["n_y"]) == ("within", 1000)
+    assert "n = 1,000" in str(few)
 
 
 def test_means_are_placed_when_all_members_are_there(paper: Grid) -> None:
@@ -139,15 +159,16 @@ def test_the_standard_accuracy_can_be_named(small: Path, paper: Grid) -> None:
 
 
 def test_what_is_far_from_the_trend_has_a_small_p_not_none(paper: Grid) -> None:
-    (one,) = place([Score("val", 76.0), Score("imagenetv2", 75.0)], paper).standings
-    assert one.p is not None
-    assert 0 < one.p < 1e-60
-    assert "above the trend (p < 1e-16, Holm)" in str(one)
+    (one,) = place([Score("val", 76.0, 50_000), Score("imagenetv2", 75.0, 10_000)], paper).standings
+    assert one.robustness.p is not None
+    assert 0 < one.robustness.p < 1e-16
+    assert "p < 1e-16" in str(one)
+    assert "percentile 99.9" in str(one)
 
 
 def test_a_perfect_model_has_no_rho(paper: Grid) -> None:
-    (one,) = place([Score("val", 100.0), Score("imagenetv2", 90.0)], paper).standings
-    assert (one.robustness.rho, one.p, one.verdict) == (None, None, "unknown")
+    (one,) = place([Score("val", 100.0, 50_000), Score("imagenetv2", 90.0, 10_000)], paper).standings
+    assert (one.robustness.rho, one.robustness.p, one.verdict) == (None, None, "unknown")
     assert one.percentile is None
     assert "above" not in str(one)
 
@@ -156,10 +177,10 @@ def test_models_that_the_line_leaves_out_do_not_scatter_around_it(tmp_path: Path
     lines = ["a,60,50", "b,70,60.1", "c,80,70", "d,90,80.2", "failed,75,0", "untrained,0,10"]
     (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines]))
     grid = load_grid(tmp_path / "own.csv")
-    (one,) = place([Score("clean", 72), Score("shifted", 62)], grid, x="clean").standings
-    fitted = effective_robustness(grid, "shifted", x="clean", select=["a|b|c|d"]).models
-    assert one.scatter == pytest.approx(np.sqrt(np.mean([each.rho**2 for each in fitted if each.rho])))
-    assert one.scatter < 2
+    scores = [Score("clean", 72, 1_000_000), Score("shifted", 62, 1_000_000)]
+    (one,) = place(scores, grid, x="clean").standings
+    assert one.robustness.scatter is not None
+    assert -7 < one.robustness.scatter.low < 0 < one.robustness.scatter.high < 7
 
 
 def test_nothing_to_place(paper: Grid) -> None:

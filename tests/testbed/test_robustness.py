@@ -10,18 +10,24 @@ import pytest
 from scipy.stats import beta
 
 from beaufort._core.errors import OptionError
+from beaufort.metrics.scales import get_scale
 from beaufort.testbed import (
+    Accuracies,
     Grid,
     Pair,
     accuracy_intervals,
     correlate,
     correlation_table,
     effective_robustness,
+    fit_line,
     fit_shift,
     load_grid,
+    prediction_interval,
     relative_robustness,
 )
 from beaufort.testbed.correlation import natural_shifts, synthetic_shifts
+from beaufort.testbed.natural_shift_study import since_2020
+from beaufort.testbed.robustness import measure
 from beaufort.testbed.trend import trend_notes
 
 
@@ -79,6 +85,73 @@ def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
         assert truth.rho is not None
         held += found.interval.low <= truth.rho <= found.interval.high
     assert 0.90 <= held / repeats <= 1.0
+
+
+@pytest.mark.parametrize("name", ["paper", "latest", "timm"])
+def test_the_scatter_contains_models_that_were_left_out(name: str) -> None:
+    """Leave each fitted model out in turn: 91 to 97 % lie in the prediction interval of the others."""
+    grid = load_grid(name)
+    for shift in natural_shifts(grid):
+        inside = []
+        for _, side in fit_shift(grid, shift).sides:
+            x, y = get_scale("logit").inverse(side.x), get_scale("logit").inverse(side.y)
+            for row in range(side.n):
+                others = np.arange(side.n) != row
+                line = fit_line(x[others], y[others])
+                low, high = prediction_interval(line, x[[row]])
+                inside.append(low[0] <= y[row] <= high[0])
+        assert 0.91 <= np.mean(inside) <= 0.97, shift
+
+
+@pytest.mark.parametrize(
+    ("images", "level"), [((50_000, 10_000), 50.0), ((2000, 500), 50.0), ((300, 100), 5.0)]
+)
+def test_the_scatter_contains_simulated_models(images: tuple[int, int], level: float) -> None:
+    """Draw models around a line, then their images, on test sets that may be smaller than the reference's."""
+    rng, scale = np.random.default_rng(1), get_scale("logit")
+    center = float(scale.forward(level))
+    inside, below, above = [], 0, 0
+    for _ in range(300):
+        z = rng.normal(1.0, 0.6, 60)
+        truth = scale.inverse(z), scale.inverse(0.9 * z - 0.9 + center + rng.normal(0, 0.12, 60))
+        sizes = np.array([50_000, 10_000])
+        x, y = (100 * rng.binomial(n, values / 100) / n for n, values in zip(sizes, truth, strict=True))
+        line = fit_line(x[:40], y[:40])
+        own = [100 * rng.binomial(n, v[40:] / 100) / n for n, v in zip(images, truth, strict=True)]
+        models = measure(
+            line,
+            [("", "")] * 20,
+            *(
+                Accuracies(values, np.full(20, float(n)), float(reference))
+                for values, n, reference in zip(own, images, sizes, strict=True)
+            ),
+            resamples=100,
+        )
+        verdicts = [one.verdict for one in models if one.rho is not None]
+        inside += [verdict == "within" for verdict in verdicts]
+        below, above = below + verdicts.count("below"), above + verdicts.count("above")
+    assert 0.93 <= np.mean(inside) <= 0.99
+    assert max(below, above) / len(inside) < 0.05
+
+
+def test_verdict_percentile_and_p_are_one_statement(paper: Grid) -> None:
+    for shift in ("imagenetv2", "imagenet-a", "imagenet-c.fog.3_on-disk"):
+        for one in effective_robustness(paper, shift).models:
+            assert one.scatter is not None
+            assert one.percentile is not None
+            assert one.p is not None
+            assert (one.verdict == "within") == (one.p >= 0.05) == (2.5 <= one.percentile <= 97.5)
+            assert one.p == pytest.approx(2 * min(one.percentile, 100 - one.percentile) / 100, abs=1e-12)
+
+
+def test_above_the_scatter_is_informative_on_sketch(paper: Grid, timm: Grid) -> None:
+    """Measurement intervals are above 0 for hundreds of models that were trained on ImageNet-1k alone."""
+    sketch = next(one for one in since_2020(paper, timm) if one.shift == "imagenet-sketch")
+    entries = [one for one in sketch.entries if one.type == "imagenet-1k"]
+    assert sum(one.interval is not None and one.interval.low > 0 for one in entries) > 400
+    rows = {row.kind: row for row in sketch.by_kind()}
+    assert (rows["imagenet-1k"].above, rows["imagenet-1k"].n) == (16, 1111)
+    assert rows["image-text"].above == rows["image-text"].n == 37
 
 
 def test_standard_accuracies_without_a_trend(tmp_path: Path) -> None:

@@ -133,10 +133,10 @@ def robustness(
     `beaufort testbed robustness vid-robust-pm10 --select resnet50-lp --pairs grid` prints the accuracy under
     the shift minus that of the model from which each was made.
 
-    SHIFT is ImageNetV2 by default. An interval of effective robustness covers the images of both test sets
-    and the choice of models that the trend is fitted on. It covers neither a new training run of the model
-    nor the scatter of models around the trend. Keys of `--intervals`: level, and resamples and seed without
-    `--pairs`.
+    SHIFT is ImageNetV2 by default. The measurement interval of effective robustness covers the images of both
+    test sets and the choice of models that the trend is fitted on. The prediction interval covers the
+    scatter of these models around the trend: a model is above or below if it lies outside. Keys of
+    `--intervals`: level, and resamples and seed without `--pairs`.
     """
     if pairs is not None:
         if trend is not None:
@@ -158,8 +158,11 @@ def robustness(
     for one in sorted(result["models"], key=lambda one: -(one["rho"] if one["rho"] is not None else -1e9)):
         beyond = "extrapolated" if one["extrapolated"] else ""
         accuracies = f"{one['x']:.2f}", f"{one['y']:.2f}"
-        rows.append((_points(one), *accuracies, beyond, one["type"], printable(one["model"])))
-    typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
+        place = "" if one["percentile"] is None else f"{one['percentile']:.1f}"
+        names = one["type"], printable(one["model"])
+        rows.append((_points(one), one["verdict"], place, *accuracies, beyond, *names))
+    heads = ("rho [interval]", "scatter", "percentile", "x", "y", "", "type", "model")
+    typer.echo(table([heads, *rows]))
     mean = f"mean of {counted(result['n'], 'model')}: {_points(result)}"
     typer.echo(f"\n{mean}; {printable(result['x'])} → {printable(result['y'])}")
     knee = "" if result["knee"] is None else f" with a knee at {result['knee']:.2f} %,"
@@ -169,7 +172,11 @@ def robustness(
     if all(one["low"] is None for one in result["models"]):
         typer.echo("no intervals: the number of images is unknown; pass it with --n")
     else:
-        typer.echo(f"{100 * arguments['level']:g} % intervals, which cover {result['interval_covers']}")
+        typer.echo(f"{100 * arguments['level']:g} % measurement intervals cover {result['interval_covers']}")
+    typer.echo(
+        f"scatter: above, below or within the {100 * arguments['level']:g} % prediction interval of the "
+        "fitted models, and the percentile among them"
+    )
     _print_missing(result["missing"], "one of the two accuracies")
 
 

@@ -11,6 +11,7 @@ from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.own_scores import Score, read_scores
 from beaufort.testbed.placement import Placement, Standing, place
 from beaufort.testbed.robustness import (
+    Accuracies,
     Effective,
     EffectiveRobustness,
     Relative,
@@ -28,10 +29,12 @@ from beaufort.testbed.trend import (
     coefficient_intervals,
     fit_line,
     fit_shift,
+    prediction_interval,
 )
 
 __all__ = [
     "GRIDS",
+    "Accuracies",
     "Correlation",
     "Effective",
     "EffectiveRobustness",
@@ -57,6 +60,7 @@ __all__ = [
     "fit_shift",
     "load_grid",
     "place",
+    "prediction_interval",
     "read_scores",
     "relative_robustness",
 ]

@@ -19,7 +19,7 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.own_scores import Score, own_settings
 from beaufort.testbed.robustness import accuracy_intervals
 from beaufort.testbed.timm_tables import KINDS
-from beaufort.testbed.trend import Knee, Trend, band, fit_shift
+from beaufort.testbed.trend import Knee, Trend, band, fit_shift, prediction_interval
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height of a panel, in pixels."""
@@ -106,7 +106,7 @@ def scatter_panel(
 
 
 def _draw_trend(drawing: Drawing, axes: Axes, trend: Trend) -> None:
-    """Draw the fit and its band across the panel, separately for the two sides of a knee."""
+    """Draw the fit, its band and the prediction interval, separately for the two sides of a knee."""
     scale = get_scale(trend.scale)
     low, high = axes.x_range
     sides = [(low, high)]
@@ -119,6 +119,8 @@ def _draw_trend(drawing: Drawing, axes: Axes, trend: Trend) -> None:
             below, above = band(trend, xs)
             drawing.area(axes.clipped(xs, below) + axes.clipped(xs, above)[::-1], _FIT, opacity=0.18)
             drawing.lines([axes.points(xs, trend.predict(xs))], _FIT, width=1.5)
+            ends = [axes.points(xs, bound) for bound in prediction_interval(trend, xs)]
+            drawing.lines(ends, _FIT, width=1, dash=(2, 3))
 
 
 def correlation_panel(
@@ -157,7 +159,11 @@ def legend(
     """Draw the meaning of colors and lines, in rows."""
     entries = [(look.label, look.color, "dot") for look in looks(grid)]
     if lines:
-        entries += [("trend with its 95 % band", _FIT, "line"), ("y = x", _DIAGONAL, "dash")]
+        entries += [
+            ("trend with its 95 % band", _FIT, "line"),
+            ("95 % of models like the fitted ones", _FIT, "dots"),
+            ("y = x", _DIAGONAL, "dash"),
+        ]
     if own:
         entries.append((own, _OWN, "dot"))
     x, y = at
@@ -168,9 +174,8 @@ def legend(
         if kind == "dot":
             drawing.dots([(x + 7, y - 3.8)], color, radius=3.4, opacity=1)
         else:
-            drawing.lines(
-                [[(x, y - 3.8), (x + 15, y - 3.8)]], color, width=1.6, dash=(4, 3) * (kind == "dash")
-            )
+            dash = {"line": (), "dash": (4, 3), "dots": (2, 3)}[kind]
+            drawing.lines([[(x, y - 3.8), (x + 15, y - 3.8)]], color, width=1.6, dash=dash)
         drawing.text((x + 19, y), label)
         x += wide
 

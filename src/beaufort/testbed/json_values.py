@@ -12,7 +12,13 @@ from beaufort._core.errors import OptionError
 from beaufort.metrics.scales import get_scale
 from beaufort.testbed.correlation import Correlation, natural_shifts
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.robustness import COVERS, EffectiveRobustness, RelativeRobustness, accuracy_intervals
+from beaufort.testbed.robustness import (
+    COVERS,
+    SCATTER_COVERS,
+    EffectiveRobustness,
+    RelativeRobustness,
+    accuracy_intervals,
+)
 from beaufort.testbed.trend import (
     RESAMPLES,
     SEED,
@@ -23,6 +29,7 @@ from beaufort.testbed.trend import (
     band,
     coefficient_intervals,
     fit_shift,
+    prediction_interval,
     trend_notes,
 )
 
@@ -87,6 +94,7 @@ def _fit_dict(grid: Grid, names: list[str], trend: Trend, resamples: int, seed: 
         lines = {**_line_dict(trend, resamples, seed), "knee": None}
     points = band_points(trend)
     low, high = band(trend, points, resamples=resamples, seed=seed)
+    scatter_low, scatter_high = prediction_interval(trend, points)
     return {
         "grid": grid.name,
         "x": names[0],
@@ -105,6 +113,12 @@ def _fit_dict(grid: Grid, names: list[str], trend: Trend, resamples: int, seed: 
             "fit": trend.predict(points).tolist(),
             "low": low.tolist(),
             "high": high.tolist(),
+        },
+        "scatter": {
+            "level": 0.95,
+            "x": points.tolist(),
+            "low": scatter_low.tolist(),
+            "high": scatter_high.tolist(),
         },
     }
 
@@ -145,6 +159,7 @@ def rho_dict(grid: Grid, robustness: EffectiveRobustness) -> dict[str, Any]:
         "n": len(robustness.defined),
         "level": robustness.level,
         "interval_covers": COVERS,
+        "scatter_covers": SCATTER_COVERS,
         "fit_on": grid.fit_rule,
         "fitted": trend.n,
         "knee": trend.pivot if isinstance(trend, Knee) else None,
@@ -162,6 +177,10 @@ def rho_dict(grid: Grid, robustness: EffectiveRobustness) -> dict[str, Any]:
                 "expected": one.expected,
                 "rho": one.rho,
                 **_low_high(one.interval),
+                "scatter_low": one.scatter.low if one.scatter else None,
+                "scatter_high": one.scatter.high if one.scatter else None,
+                "percentile": one.percentile,
+                "verdict": one.verdict,
                 "extrapolated": one.extrapolated,
                 **({} if one.rho is not None else {"why": "no trend at a standard accuracy of 0 or 100"}),
             }

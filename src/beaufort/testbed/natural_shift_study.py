@@ -26,7 +26,13 @@ from beaufort.testbed.figures import (
 )
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.robustness import Effective, effective_robustness, measure, relative_robustness
+from beaufort.testbed.robustness import (
+    Accuracies,
+    Effective,
+    effective_robustness,
+    measure,
+    relative_robustness,
+)
 from beaufort.testbed.timm_tables import KINDS, training_data
 from beaufort.testbed.trend import Trend, fit_shift
 
@@ -83,7 +89,7 @@ class KindRow(NamedTuple):
     kind: str
     n: int
     above: int
-    """Number of entries whose interval of ρ is above 0."""
+    """Number of entries above the prediction interval of the fitted models."""
     below: int
     extrapolated: int
     """Number of entries outside the accuracies that the trend was fitted on."""
@@ -111,14 +117,14 @@ class Since:
             entries = [one for one in self.entries if one.type == kind and one.rho is not None]
             if not entries:
                 continue
-            intervals = [one.interval for one in entries if one.interval is not None]
+            verdicts = [one.verdict for one in entries]
             clean, shifted = np.array([(one.clean, one.shifted) for one in entries]).T
             rows.append(
                 KindRow(
                     kind,
                     len(entries),
-                    sum(one.low > 0 for one in intervals),
-                    sum(one.high < 0 for one in intervals),
+                    verdicts.count("above"),
+                    verdicts.count("below"),
                     sum(one.extrapolated for one in entries),
                     float(np.median([one.rho for one in entries if one.rho is not None])),
                     float(np.median(shifted - self.today.predict(clean))),
@@ -141,8 +147,8 @@ def since_2020(paper: Grid, timm: Grid) -> list[Since]:
         entries = measure(
             trend,
             [(timm.models[row], training_data(timm.models[row])) for row in rows],
-            (x[rows], timm.images(clean)[rows]),
-            (y[rows], timm.images(shift)[rows]),
+            Accuracies(x[rows], timm.images(clean)[rows], paper.setting(clean).images),
+            Accuracies(y[rows], timm.images(shift)[rows], paper.setting(shift).images),
         )
         found.append(Since(shift, trend, fit_shift(timm, shift), entries))
     return found
@@ -365,8 +371,13 @@ def since_csv(since: list[Since]) -> str:
             row[f"{one.shift} rho"] = "" if entry.rho is None else f"{entry.rho:.2f}"
             row[f"{one.shift} low"] = f"{entry.interval.low:.2f}" if entry.interval else ""
             row[f"{one.shift} high"] = f"{entry.interval.high:.2f}" if entry.interval else ""
+            row[f"{one.shift} percentile"] = "" if entry.percentile is None else f"{entry.percentile:.2f}"
             row[f"{one.shift} extrapolated"] = str(int(entry.extrapolated))
-    numbers = [f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated")]
+    numbers = [
+        f"{one.shift} {what}"
+        for one in since
+        for what in ("rho", "low", "high", "percentile", "extrapolated")
+    ]
     names = ["training_data", *numbers]
     lines = [(model, *(row.get(name, "") for name in names)) for model, row in rows.items()]
     return csv_text(["model", *names], lines)

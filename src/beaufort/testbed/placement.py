@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import erfc, sqrt
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,8 @@ from beaufort.metrics.stats import holm
 from beaufort.testbed.grid import Grid, Setting
 from beaufort.testbed.load import load_grid
 from beaufort.testbed.own_scores import Score, read_scores
-from beaufort.testbed.robustness import COVERS, Effective, measure
-from beaufort.testbed.trend import RESAMPLES, SEED, Trend, few_models, fit_shift
+from beaufort.testbed.robustness import COVERS, SCATTER_COVERS, Accuracies, Effective, measure
+from beaufort.testbed.trend import RESAMPLES, SEED, Interval, Trend, few_models, fit_shift
 
 Floats = NDArray[np.float64]
 
@@ -50,10 +48,8 @@ class Standing:
     x: str
     y: str
     robustness: Effective
-    p: float | None
-    """p-value of ρ = 0, from the interval as if it were normal."""
     p_holm: float | None
-    """p-value corrected for the number of shifts."""
+    """p-value of the robustness, corrected for the number of shifts."""
     percentile: float | None
     """Percentage of similar models with lower ρ, counting half of the ties; None if ρ is undefined."""
     similar: int
@@ -62,42 +58,43 @@ class Standing:
     """Lowest and highest of their clean accuracies."""
     neighbors: tuple[Neighbor, ...]
     """Nearest models on the transformed axes."""
-    scatter: float
-    """Root mean square of ρ over the models that the trend was fitted on, in points."""
 
     @property
     def verdict(self) -> str:
-        """`above` or `below` the trend, or `not told apart from` it, at 5 % over all shifts together."""
+        """`above`, `below` or `within` the scatter of the fitted models, at 5 % over all shifts together.
+
+        `unknown` if a number of images is unknown, or ρ undefined.
+        """
         rho = self.robustness.rho
         if rho is None or self.p_holm is None:
             return "unknown"
         if self.p_holm >= ALPHA:
-            return "not told apart from"
+            return "within"
         return "above" if rho > 0 else "below"
 
     def __str__(self) -> str:
         own, (low, high) = self.robustness, self.similar_range
-        rho = "rho is undefined at this standard accuracy"
-        if own.rho is not None:
-            ends = f" [{own.interval.low:+z.2f}, {own.interval.high:+z.2f}]" if own.interval else ""
-            rho = f"rho {own.rho:+z.2f}{ends} points"
-            if self.p_holm is None:
-                rho += "; not tested, because n is unknown"
-            else:
-                p = f"p = {self.p_holm:.2g}" if self.p_holm > 1e-16 else "p < 1e-16"
-                rho += f": {self.verdict} the trend ({p}, Holm)"
+        x_n, y_n = (f"n = {n:,.0f}" if n else "n unknown" for n in own.images)
         beyond = "; extrapolated beyond the accuracies of the fitted models" if own.extrapolated else ""
-        scatter = f"the fitted models scatter around the trend by {self.scatter:.2f} points"
+        lines = [f"{self.y}: {own.shifted:.2f} % ({y_n}) at {own.clean:.2f} % ({x_n}) on {self.x}{beyond}"]
+        if own.rho is None:
+            lines.append("  rho is undefined at this standard accuracy")
+        elif own.interval is None or own.scatter is None or own.percentile is None or self.p_holm is None:
+            lines.append(f"  rho {own.rho:+z.2f} points; no interval and no verdict, because n is unknown")
+        else:
+            p = f"p = {self.p_holm:.2g}" if self.p_holm > 1e-16 else "p < 1e-16"
+            lines.append(f"  rho {own.rho:+z.2f} points, measurement interval {_ends(own.interval)}")
+            lines.append(
+                f"  {self.verdict} the scatter of the fitted models, {_ends(own.scatter)}: "
+                f"percentile {min(max(own.percentile, 0.1), 99.9):.1f} ({p}, Holm)"
+            )
         if self.percentile is not None:
-            similar = f"{self.similar} models with a standard accuracy of {low:.2f} to {high:.2f} %"
-            scatter = f"above {_percent(self.percentile)} % of the {similar}; {scatter}"
+            lines.append(
+                f"  above {_percent(self.percentile)} % of the {self.similar} models of any type with a "
+                f"standard accuracy of {low:.2f} to {high:.2f} %"
+            )
         names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+z.2f})" for n in self.neighbors)
-        lines = (
-            f"{self.y}: {own.shifted:.2f} % at {own.clean:.2f} % on {self.x}{beyond}",
-            f"  {rho}",
-            f"  {scatter}",
-            f"  nearest: {'; '.join(names)}",
-        )
+        lines.append(f"  nearest: {'; '.join(names)}")
         return "\n".join(map(printable, lines))
 
     def as_dict(self) -> dict[str, Any]:
@@ -108,17 +105,20 @@ class Standing:
             "y": self.y,
             "accuracy_x": own.clean,
             "accuracy_y": own.shifted,
+            "n_x": own.images[0],
+            "n_y": own.images[1],
             "expected": own.expected,
             "rho": own.rho,
             "low": own.interval.low if own.interval else None,
             "high": own.interval.high if own.interval else None,
-            "p": self.p,
+            "scatter_low": own.scatter.low if own.scatter else None,
+            "scatter_high": own.scatter.high if own.scatter else None,
+            "percentile": own.percentile,
+            "p": own.p,
             "p_holm": self.p_holm,
             "verdict": self.verdict,
             "extrapolated": own.extrapolated,
-            "percentile": self.percentile,
-            "scatter": self.scatter,
-            "similar": {"n": self.similar, "low": low, "high": high},
+            "similar": {"n": self.similar, "low": low, "high": high, "percentile": self.percentile},
             "neighbors": [vars(near) for near in self.neighbors],
         }
 
@@ -142,7 +142,8 @@ class Placement:
         if self.standings:
             lines.append(f"trend of the grid {printable(self.grid)}, fitted on {self.fit_rule}")
         if any(one.robustness.interval for one in self.standings):
-            lines.append(f"{100 * self.level:g} % intervals, which cover {COVERS}")
+            lines.append(f"{100 * self.level:g} % measurement intervals cover {COVERS}")
+            lines.append(f"{100 * self.level:g} % prediction intervals (scatter) cover {SCATTER_COVERS}")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,6 +152,7 @@ class Placement:
             "grid": self.grid,
             "level": self.level,
             "interval_covers": COVERS,
+            "scatter_covers": SCATTER_COVERS,
             "shifts": [one.as_dict() for one in self.standings],
             "skipped": [{"setting": name, "why": why} for name, why in self.skipped],
             "warnings": list(self.warnings),
@@ -173,6 +175,7 @@ def place(
 
     Args:
         scores: accuracies in percent by setting, as scores, a mapping or a CSV file; or a result store.
+            Without numbers of images, as in a mapping, there are neither intervals nor verdicts.
         grid: the reference models, as for `load_grid`.
         model: model of the store.
         x: setting of the standard accuracy for all shifts; each one's own by default.
@@ -181,7 +184,7 @@ def place(
         resamples: bootstrap resamples of the trend.
         seed: seed of the bootstrap.
 
-    >>> placement = place({"val": 80.1, "imagenetv2": 72.0})
+    >>> placement = place([Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000)])
     >>> placement.standings[0].verdict
     'above'
     """
@@ -209,8 +212,11 @@ def place(
             f"scores must have a shift of the grid {grid.name} and its standard accuracy, got "
             f"{', '.join(own) or 'none of its settings'}{more}"
         )
-    corrected = iter(holm([one.p for one in standings if one.p is not None]))
-    standings = [one if one.p is None else replace(one, p_holm=float(next(corrected))) for one in standings]
+    tested = [one.robustness.p for one in standings if one.robustness.p is not None]
+    corrected = iter(holm(tested))
+    standings = [
+        one if one.robustness.p is None else replace(one, p_holm=float(next(corrected))) for one in standings
+    ]
     return Placement(grid.name, grid.fit_rule, tuple(standings), tuple(skipped), tuple(warnings), level)
 
 
@@ -297,22 +303,19 @@ def _standing(
     seed: int,
 ) -> Standing:
     (reference, clean), (setting, shifted) = x_scored, y_scored
-    (robustness,) = measure(
-        trend,
-        [("", "")],
-        *(
-            (np.array([score.accuracy]), np.array([float(score.images or one.images or np.nan)]))
-            for one, score in (x_scored, y_scored)
-        ),
-        level=level,
-        resamples=resamples,
-        seed=seed,
+    standard, shift = (
+        Accuracies(
+            np.array([score.accuracy]),
+            np.array([score.images or np.nan], np.float64),
+            np.inf if one.images is None else one.images,
+        )
+        for one, score in (x_scored, y_scored)
     )
+    (robustness,) = measure(trend, [("", "")], standard, shift, level=level, resamples=resamples, seed=seed)
     x, y = grid.column(reference.name), grid.column(setting.name)
     rho = y - trend.predict(x)
     rows = np.flatnonzero(~np.isnan(rho))
     x, y, rho = x[rows], y[rows], rho[rows]
-    used = grid.fitted[rows] & ~np.isin(np.array(grid.models)[rows], trend.excluded)
     distance = np.abs(x - clean.accuracy)
     near = np.flatnonzero(distance <= NEAR_POINTS)
     if len(near) < MIN_NEAR:
@@ -325,7 +328,6 @@ def _standing(
         reference.name,
         setting.name,
         robustness,
-        _p_value(robustness, level),
         None,
         percentile,
         len(near),
@@ -334,7 +336,6 @@ def _standing(
             Neighbor(grid.models[rows[i]], grid.types[rows[i]], float(x[i]), float(y[i]), float(rho[i]))
             for i in _nearest(trend.scale, (x, clean.accuracy), (y, shifted.accuracy))
         ),
-        float(np.sqrt(np.mean(rho[used] ** 2))),
     )
 
 
@@ -355,10 +356,5 @@ def _percent(value: float) -> str:
     return f"{min(max(value, 0.1), 99.9):.1f}"
 
 
-def _p_value(robustness: Effective, level: float) -> float | None:
-    rho, interval = robustness.rho, robustness.interval
-    if rho is None or interval is None:
-        return None
-    margin = rho - interval.low if rho > 0 else interval.high - rho
-    error = margin / NormalDist().inv_cdf((1 + level) / 2)
-    return erfc(abs(rho) / error / sqrt(2))  # accurate for tiny values
+def _ends(interval: Interval) -> str:
+    return f"[{interval.low:+z.2f}, {interval.high:+z.2f}]"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from beaufort._core.errors import OptionError
-from beaufort.metrics.stats import proportion_intervals
+from beaufort.metrics.scales import Scale, get_scale
+from beaufort.metrics.stats import proportion_intervals, validate_level
 from beaufort.testbed.grid import Grid, Pair
 from beaufort.testbed.trend import RESAMPLES, SEED, Interval, Knee, Trend, band, fit_shift
 
@@ -19,7 +22,13 @@ COVERS = (
     "the sampling of both test sets, as if independent, and of the models that the trend is fitted on; not a "
     "new training run of the model, nor the scatter of the fitted models around the trend"
 )
-"""What an interval of ρ covers."""
+"""What a measurement interval of ρ covers."""
+
+SCATTER_COVERS = (
+    "the scatter of the fitted models around the trend, the uncertainty of the trend, and the sampling of a "
+    "test set that is smaller than the reference's"
+)
+"""What a prediction interval of ρ covers."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +46,43 @@ class Effective:
     rho: float | None
     """Points above the trend; None for a standard accuracy of 0 or 100."""
     interval: Interval | None
-    """Interval of ρ; None if a number of images is unknown."""
+    """Measurement interval of ρ; None if a number of images is unknown."""
+    scatter: Interval | None
+    """Prediction interval: ρ of most models like the fitted ones, at this standard accuracy and on as many
+    images; None if a number of images is unknown."""
+    percentile: float | None
+    """Percentage of such models with a lower ρ."""
+    p: float | None
+    """p-value of the hypothesis that the model is one of them, two-sided."""
     extrapolated: bool
     """Whether the standard accuracy lies outside those that the trend was fitted on."""
     images: tuple[float | None, float | None] = (None, None)
     """Numbers of images behind the two accuracies; None if unknown."""
+
+    @property
+    def verdict(self) -> str:
+        """`above`, `below` or `within` the scatter of the fitted models; `unknown` without an interval."""
+        if self.rho is None or self.scatter is None:
+            return "unknown"
+        if self.scatter.low <= self.rho <= self.scatter.high:
+            return "within"
+        return "above" if self.rho > self.scatter.high else "below"
+
+
+class Accuracies(NamedTuple):
+    """Accuracies of several models under one setting."""
+
+    percent: Floats
+    images: Floats
+    """Number of images behind each; NaN if unknown."""
+    reference: float | None
+    """Number of images behind those of the fitted models; None if unknown but the same."""
+
+    def excess(self) -> Floats:
+        """Return how much larger 1/n is than for the fitted models, NaN if unknown."""
+        if self.reference is None:
+            return np.where(np.isnan(self.images), 0, 1 / self.images)
+        return np.maximum(0, 1 / self.images - 1 / self.reference)
 
 
 @dataclass(frozen=True)
@@ -125,15 +166,12 @@ def effective_robustness(
     given = ~(np.isnan(clean) | np.isnan(shifted))
     selected = grid.select(select)
     rows = np.flatnonzero(selected & given)
-    models = measure(
-        trend,
-        [(grid.models[row], grid.types[row]) for row in rows],
-        (clean[rows], grid.images(first.name)[rows]),
-        (shifted[rows], grid.images(second.name)[rows]),
-        level=level,
-        resamples=resamples,
-        seed=seed,
+    standard, shift = (
+        Accuracies(values[rows], grid.images(setting.name)[rows], setting.images)
+        for setting, values in ((first, clean), (second, shifted))
     )
+    names = [(grid.models[row], grid.types[row]) for row in rows]
+    models = measure(trend, names, standard, shift, level=level, resamples=resamples, seed=seed)
     missing = tuple(grid.models[row] for row in np.flatnonzero(selected & ~given))
     return EffectiveRobustness(first.name, second.name, trend, models, missing, level)
 
@@ -141,8 +179,8 @@ def effective_robustness(
 def measure(
     trend: Trend,
     names: Sequence[tuple[str, str]],
-    standard: tuple[Floats, Floats],
-    shift: tuple[Floats, Floats],
+    standard: Accuracies,
+    shift: Accuracies,
     *,
     level: float = 0.95,
     resamples: int = RESAMPLES,
@@ -150,19 +188,20 @@ def measure(
 ) -> tuple[Effective, ...]:
     """Return ρ of models against a trend, which may be that of another grid.
 
-    The interval combines those of both accuracies and of the trend by adding squared distances from the
-    estimates (Zou & Donner, 2008), and ends where ρ must: at -100 and 100 points.
+    The measurement interval combines those of both accuracies and of the trend by adding squared distances
+    from the estimates (Zou & Donner, 2008), and ends where ρ must: at -100 and 100 points. The prediction
+    interval is Student's, on the transformed axis of the trend.
 
     Args:
         trend: the trend.
         names: name and type of each model.
-        standard: standard accuracies, and their numbers of images.
-        shift: accuracies under the shift, and their numbers of images.
+        standard: standard accuracies.
+        shift: accuracies under the shift.
         level: as for `effective_robustness`.
         resamples: as for `effective_robustness`.
         seed: as for `effective_robustness`.
     """
-    (clean, clean_images), (shifted, shifted_images) = standard, shift
+    (clean, clean_images, _), (shifted, shifted_images, _) = standard, shift
     if not len(clean):
         return ()
     expected = trend.predict(clean)
@@ -176,6 +215,7 @@ def measure(
         down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
         up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
     lows, highs = np.maximum(rho - down, np.minimum(-100, rho)), np.minimum(rho + up, np.maximum(100, rho))
+    scatter_low, scatter_high, t, freedom = _scatter(trend, standard, shift, level)
     inside = trend.range
     return tuple(
         Effective(
@@ -185,12 +225,54 @@ def measure(
             float(shifted[i]),
             _known(expected[i]),
             _known(rho[i]),
-            None if np.isnan(lows[i] + highs[i]) else Interval(float(lows[i]), float(highs[i])),
+            _interval(lows[i], highs[i]),
+            _interval(scatter_low[i], scatter_high[i]),
+            _known(100 * special.stdtr(freedom[i], t[i])),
+            _known(2 * special.stdtr(freedom[i], -abs(t[i]))),
             not inside.low - 1e-9 <= clean[i] <= inside.high + 1e-9,
             (_known(clean_images[i]), _known(shifted_images[i])),
         )
         for i, (name, kind) in enumerate(names)
     )
+
+
+def _scatter(
+    trend: Trend, standard: Accuracies, shift: Accuracies, level: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return bounds of ρ for models like the fitted ones, and each model's t-value and degrees of freedom.
+
+    The fitted models scatter with the sampling noise of their own test sets. The additional noise of a
+    smaller test set is added to the variance, with a continuity correction of half an image.
+    """
+    scale, expected = get_scale(trend.scale), trend.predict(standard.percent)
+    center, error, freedom = trend.forecast(standard.percent)
+    x_noise, y_noise = standard.excess(), shift.excess()
+    inner = np.clip(standard.percent, 0.01, 99.99)
+    step = 1e-3  # the derivative of the trend by the standard accuracy, in percent
+    up, down = (_predict_bounded(trend, inner + sign * step, standard.percent) for sign in (1, -1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = (up - down) / (2 * step)
+        variance = expected * (100 - expected) * y_noise + slope**2 * inner * (100 - inner) * x_noise
+        error = np.sqrt(error**2 + variance * _derivative(scale, expected) ** 2)
+        half = np.where(y_noise > 0, 50 / shift.images, 0.0)
+        width = special.stdtrit(freedom, (1 + validate_level(level)) / 2) * error
+        low, high = scale.inverse(center - width) - half, scale.inverse(center + width) + half
+        rho = shift.percent - expected
+        nearer = expected + np.sign(rho) * np.maximum(np.abs(rho) - half, 0)
+        off = scale.forward(nearer) - center
+        t = np.where(np.abs(rho) <= half, 0.0, off / error)
+    t = np.where(np.isnan(error) | np.isnan(rho), np.nan, t)
+    return np.maximum(low, 0) - expected, np.minimum(high, 100) - expected, t, freedom
+
+
+def _derivative(scale: Scale, percent: Floats) -> Floats:
+    """Return how fast the transformed axis grows at a percentage."""
+    inner, step = np.clip(percent, 0.01, 99.99), 1e-3
+    return (scale.forward(inner + step) - scale.forward(inner - step)) / (2 * step)
+
+
+def _interval(low: np.floating, high: np.floating) -> Interval | None:
+    return None if np.isnan(low + high) else Interval(float(low), float(high))
 
 
 def _predict_bounded(trend: Trend, bounds: Floats, clean: Floats) -> Floats:

@@ -70,7 +70,9 @@ def to_page(
     facts = {
         **grid.facts,
         "fit": f"least squares on transformed axes, on {grid.fit_rule}",
-        "intervals": "accuracies: Clopper-Pearson, 99.5 %; lines: bootstrap, 95 %, 1,000 resamples of models",
+        "intervals": "accuracies: Clopper-Pearson, 99.5 %; "
+        "lines: bootstrap, 95 %, 1,000 resamples of models; "
+        "scatter of models: Student's prediction interval, 95 %",
     }
     drawing = Drawing(620, 540)
     scatter_panel(drawing, (64, 34, 530, 420), grid, shift, x=clean, scale=scale, intervals=False)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
@@ -45,6 +46,19 @@ class Interval:
 
     low: float
     high: float
+
+
+class Forecast(NamedTuple):
+    """Distribution of the accuracies under the shift of further models like the fitted ones.
+
+    On the transformed axis it is a Student's t-distribution, which contains the scatter of models around the
+    line and the uncertainty of the line.
+    """
+
+    center: Floats
+    error: Floats
+    freedom: Floats
+    """Degrees of freedom."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +119,16 @@ class Line:
         z = np.where(np.isfinite(z), z, np.nan)
         return drawn[:, :1] * z + drawn[:, 1:]
 
+    def forecast(self, percent: ArrayLike) -> Forecast:
+        """Return the distribution for a further model at each standard accuracy, in percent."""
+        z = get_scale(self.scale).forward(percent)
+        z = np.where(np.isfinite(z), z, np.nan)
+        residuals, freedom = self.y - self.slope * self.x - self.intercept, self.n - 2
+        variance = float(residuals @ residuals) / freedom
+        leverage = 1 / self.n + (z - self.x.mean()) ** 2 / float(np.sum((self.x - self.x.mean()) ** 2))
+        center = self.slope * z + self.intercept
+        return Forecast(center, np.sqrt(variance * (1 + leverage)), np.full(z.shape, float(freedom)))
+
 
 @dataclass(frozen=True, eq=False)
 class Knee:
@@ -145,6 +169,11 @@ class Knee:
         x = np.asarray(percent, np.float64)
         left, right = (line.predict_draws(x, resamples, seed) for line in (self.left, self.right))
         return np.where(x <= self.pivot, left, right)
+
+    def forecast(self, percent: ArrayLike) -> Forecast:
+        x = np.asarray(percent, np.float64)
+        sides = zip(self.left.forecast(x), self.right.forecast(x), strict=True)
+        return Forecast(*(np.where(x <= self.pivot, left, right) for left, right in sides))
 
 
 Trend: TypeAlias = Line | Knee
@@ -252,6 +281,25 @@ def band(
     low, high = _percentiles(trend.predict_draws(percent, resamples, seed), level)
     scale = get_scale(trend.scale)
     return scale.inverse(low), scale.inverse(high)
+
+
+def prediction_interval(trend: Trend, percent: ArrayLike, *, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Return the accuracies under the shift, in percent, that contain a fraction `level` of further models.
+
+    Args:
+        trend: from `fit_shift`; each side of a knee has its own scatter.
+        percent: standard accuracies of the models.
+        level: fraction of models like the fitted ones, on test sets of the same size.
+
+    >>> line = fit_line([60.0, 70.0, 80.0, 75.0], [50.0, 61.0, 70.0, 65.0], scale="linear")
+    >>> low, high = prediction_interval(line, [70.0])
+    >>> low.round(1).tolist(), high.round(1).tolist()
+    ([57.3], [63.2])
+    """
+    center, error, freedom = trend.forecast(percent)
+    width = special.stdtrit(freedom, (1 + validate_level(level)) / 2) * error
+    scale = get_scale(trend.scale)
+    return scale.inverse(center - width), scale.inverse(center + width)
 
 
 def coefficient_intervals(

@@ -19,7 +19,7 @@ function column(k) {
 }
 const imagesOf = (k, m) => {
   const setting = D.settings[k];
-  if (D.own && m === D.names.length - 1) return D.own[k] ?? setting.n;
+  if (D.own && m === D.names.length - 1) return D.own[k] ?? null;
   return setting.few !== undefined && D.few[setting.few].includes(m) ? setting.reduced : setting.n;
 };
 
@@ -134,6 +134,54 @@ function incompleteBeta(a, b, x) {
     if (Math.abs(result - before) < 1e-12 * Math.abs(result)) break;
   }
   return (Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x)) * result) / a;
+}
+// Student's t-distribution: a probability, and the quantile that leaves 2.5 % above it.
+const studentBelow = (t, freedom) => {
+  const tail = incompleteBeta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
+  return t > 0 ? 1 - tail : tail;
+};
+function studentQuantile(freedom) {
+  let low = 0, high = 20;
+  for (let i = 0; i < 50; i += 1) {
+    const middle = (low + high) / 2;
+    if (studentBelow(middle, freedom) < 0.975) low = middle; else high = middle;
+  }
+  return high;
+}
+// Standard deviation of a further model from a line, at a value of the transformed x-axis.
+function forecastError(line, z) {
+  if (!line.scatter) {
+    const mean = line.points.reduce((sum, p) => sum + p[0], 0) / line.n, freedom = line.n - 2;
+    const squares = line.points.reduce((sum, p) => sum + (p[1] - line.slope * p[0] - line.intercept) ** 2, 0);
+    const spread = line.points.reduce((sum, p) => sum + (p[0] - mean) ** 2, 0);
+    line.scatter = { mean, freedom, spread, variance: squares / freedom, quantile: studentQuantile(freedom) };
+  }
+  const { mean, spread, variance } = line.scatter;
+  return Math.sqrt(variance * (1 + 1 / line.n + (z - mean) ** 2 / spread));
+}
+const scatterAt = (line, z) => {
+  const width = forecastError(line, z) * line.scatter.quantile, y = line.slope * z + line.intercept;
+  return [y - width, y + width];
+};
+// Percentage of models like the fitted ones with a lower ρ; null if the number of images of the own model is unknown.
+function percentileOf(trend, view, p) {
+  const { forward } = SCALES[trend.scale], line = trend.lineAt(p.x), z = forward(clampPercent(p.x)), expected = trend.predict(p.x);
+  const noise = (k) => {
+    const n = imagesOf(k, p.m), reference = D.settings[k].n;
+    if (D.own && p.m === D.names.length - 1 && !n) return NaN;
+    return n ? Math.max(0, 1 / n - (reference ? 1 / reference : 0)) : 0;
+  };
+  const xNoise = noise(view.x), yNoise = noise(view.y), step = 1e-3, x = Math.min(Math.max(p.x, 0.01), 99.99);
+  const at = (q) => SCALES[trend.scale].inverse(line.slope * forward(q) + line.intercept);
+  const steep = (at(x + step) - at(x - step)) / (2 * step), inner = Math.min(Math.max(expected, 0.01), 99.99);
+  const stretch = (forward(inner + step) - forward(inner - step)) / (2 * step);
+  const more = expected * (100 - expected) * yNoise + steep ** 2 * x * (100 - x) * xNoise;
+  const error = Math.sqrt(forecastError(line, z) ** 2 + more * stretch ** 2);
+  const half = yNoise > 0 ? 50 / imagesOf(view.y, p.m) : 0, rho = p.y - expected;
+  if (Number.isNaN(error)) return null;
+  if (Math.abs(rho) <= half) return 50;
+  const off = forward(expected + Math.sign(rho) * (Math.abs(rho) - half)) - (line.slope * z + line.intercept);
+  return Number.isFinite(off) ? 100 * studentBelow(off / error, line.scatter.freedom) : off > 0 ? 100 : 0;
 }
 // Newton's method, kept inside a bracket.
 function betaQuantile(probability, a, b) {

@@ -28,13 +28,19 @@ function withIntervals(p) {
   return p;
 }
 
+const placeOf = (p) => {
+  const percentile = Number.isNaN(rhoOf(p)) ? null : percentileOf(view.trend, view, p);
+  if (percentile === null) return '';
+  const where = percentile > 97.5 ? 'above' : percentile < 2.5 ? 'below' : 'within';
+  return `${fixed(Math.min(Math.max(percentile, 0.1), 99.9), 1)} (${where})`;
+};
 const rhoOf = (p) => (view.trend && p.x > 0 && p.x < 100 ? p.y - view.trend.predict(p.x) : NaN);
 
 function describe(p) {
   withIntervals(p);
   const rho = rhoOf(p);
   return `${D.names[p.m]}\n${D.looks[p.look].label}\n${D.settings[view.x].title}: ${fixed(p.x, 2)} %${within(p.xi)}\n` +
-    `${D.settings[view.y].title}: ${fixed(p.y, 2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`);
+    `${D.settings[view.y].title}: ${fixed(p.y, 2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`) + (placeOf(p) ? `\npercentile among fitted models: ${placeOf(p)}` : '');
 }
 
 // Ranges of the transformed x-axis in which each line of the trend holds.
@@ -57,6 +63,13 @@ function drawBand(context, plot) {
     zs.forEach((z, j) => context.lineTo(plot.zx(z), plot.zy(band[j][0])));
     zs.map((z, j) => [z, band[j][1]]).reverse().forEach(([z, y]) => context.lineTo(plot.zx(z), plot.zy(y)));
     context.fillStyle = '#cc222233'; context.fill();
+    const ranges = zs.map((z) => scatterAt(line, z));
+    context.setLineDash([2, 3]); context.strokeStyle = isDark() ? '#ff6b5e' : '#c22'; context.lineWidth = 1;
+    for (const end of [0, 1]) {
+      context.beginPath();
+      zs.forEach((z, j) => context.lineTo(plot.zx(z), plot.zy(ranges[j][end])));
+      context.stroke();
+    }
   }
   context.restore();
 }
@@ -116,12 +129,12 @@ function drawTable() {
   rows.sort((a, b) => sign * (a[1] - b[1]));
   byId('shown').textContent = rows.length > LONGEST ? `${LONGEST} of ${rows.length}; search to see more` : `${rows.length}`;
   const cell = (value, t) => h('td', { class: 'num' }, fixed(value, 2), h('small', null, within(t)));
-  document.querySelector('#table thead').replaceChildren(h('tr', null, h('th', null, 'Model'), h('th', { class: 'num' }, 'ρ'),
+  document.querySelector('#table thead').replaceChildren(h('tr', null, h('th', null, 'Model'), h('th', { class: 'num' }, 'ρ'), h('th', { class: 'num' }, 'Percentile'),
     h('th', { class: 'num' }, D.settings[view.x].title), h('th', { class: 'num' }, D.settings[view.y].title), h('th', null, 'Type')));
   document.querySelector('#table tbody').replaceChildren(...rows.slice(0, LONGEST).map(([p, rho]) => {
     withIntervals(p);
     return h('tr', { class: p.own ? 'chosen' : wanted.has(p.m) ? 'hit' : null }, h('th', { scope: 'row' }, D.names[p.m]),
-      h('td', { class: 'num' }, points2(rho)), cell(p.x, p.xi), cell(p.y, p.yi), h('td', null, D.looks[p.look].label));
+      h('td', { class: 'num' }, points2(rho)), h('td', { class: 'num' }, placeOf(p)), cell(p.x, p.xi), cell(p.y, p.yi), h('td', null, D.looks[p.look].label));
   }));
 }
 
