@@ -1,17 +1,17 @@
-"""What holds before pytest looks for tests: threads, the collector of garbage, and what is left out."""
+"""Settings for all tests: threads, garbage collection, order, names of parameters, and ignored files."""
 
 from __future__ import annotations
 
 import gc
 import os
+import random
 from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
 
-# Tests run in several processes side by side. Threads of BLAS and of torch in each of them would wait for one
-# another, busily: a product of matrices took three times the processor time that it takes with one thread.
-# The libraries read it when they are imported.
+# Tests run in several processes, where threads of BLAS and torch would wait busily for one another: a matrix
+# product takes three times the CPU time. The libraries read the variable when they are imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 collect_ignore_glob = [] if find_spec("triton") else ["src/beaufort/*/_*_kernels.py"]
@@ -19,7 +19,7 @@ collect_ignore_glob = [] if find_spec("triton") else ["src/beaufort/*/_*_kernels
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Look for no garbage among modules and tests: all of them stay, and there are millions of objects."""
+    """Turn garbage collection off while modules and tests are loaded: their objects all stay."""
     gc.disable()
     try:
         return (yield)
@@ -28,8 +28,19 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Shuffle the files, and the tests in each file, if BEAUFORT_TEST_ORDER is set to a seed."""
+    if seed := os.environ.get("BEAUFORT_TEST_ORDER"):
+        rng = random.Random(int(seed))
+        files = sorted({item.path for item in items})
+        rng.shuffle(files)
+        place = {path: number for number, path in enumerate(files)}
+        rng.shuffle(items)
+        items.sort(key=lambda item: place[item.path])
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Long contents of files are named by their size: names are sent between processes with every result."""
+    """Name long file contents by their size, because names are sent between processes with every result."""
     if isinstance(val, str | bytes) and len(val) > 200:
         return f"{type(val).__name__} of {len(val)}"
     return None
