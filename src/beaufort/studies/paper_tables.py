@@ -94,7 +94,7 @@ def table_csv(table: ReproducedTable) -> str:
     lines = []
     for name, row in table.rows.items():
         cells = [row.get(column) for column in table.columns]
-        line = [name, *(percent(cell and cell.value) for cell in cells)]
+        line = [name, *(percent(cell.value if cell else None) for cell in cells)]
         for cell in cells:
             line += map(percent, (cell.low, cell.high, cell.spread) if cell else (None, None, None))
         lines.append(line)

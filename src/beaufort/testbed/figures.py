@@ -95,8 +95,8 @@ def scatter_panel(
         ]
         drawing.lines(lines, look.color, width=0.6, opacity=0.3)
     for look in looks(grid):
-        rows = visible & look.models
-        drawing.dots(axes.points(xs[rows], ys[rows]), look.color)
+        shown = visible & look.models
+        drawing.dots(axes.points(xs[shown], ys[shown]), look.color)
     _draw_trend(drawing, axes, trend)
     if own_point:
         at = axes.points(*own_point)
