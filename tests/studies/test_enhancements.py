@@ -45,12 +45,8 @@ from beaufort.studies.enhancements.enhancement_tasks import QUESTIONS, plan
 from beaufort.studies.enhancements.findings import find_flips, signed
 from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
 from beaufort.studies.enhancements.testbed_findings import RULES, find, styles_in_testbed
-from beaufort.studies.predictions import (
-    StudyPredictions,
-    predictions_by_seed,
-    read_predictions,
-    write_predictions,
-)
+from beaufort.studies.prediction_archive import predictions_by_seed
+from beaufort.studies.predictions import StudyPredictions, read_predictions, write_predictions
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
 from beaufort.training.architectures import build, network_size
