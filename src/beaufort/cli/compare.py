@@ -128,8 +128,8 @@ def _show(comparison: Comparison, every: bool) -> None:
             f"Holm-adjusted for {counted(len(tests) * len(comparison.conditions), 'test')}, 5 %)"
         )
         if shown:
-            names = (f"accuracy of {first}", f"accuracy of {second}")
-            head = ("condition", *names, "only first correct", "only second correct", "p", "p (Holm)")
+            accuracies = (f"accuracy of {first}", f"accuracy of {second}")
+            head = ("condition", *accuracies, "only first correct", "only second correct", "p", "p (Holm)")
             lines = [
                 (
                     str(test.condition),

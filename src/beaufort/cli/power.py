@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -77,7 +77,7 @@ def power(
         raise OptionError(f"--probability must be a percentage between 0 and 100, got {probability:g}")
     if not max_drop < drop:
         raise OptionError(f"--drop must be larger than --max-drop, got {drop:g} and {max_drop:g} points")
-    settings = {
+    settings: dict[str, Any] = {
         "metric": metric,
         "baseline": baseline,
         "differ": assumed.get("differ"),
@@ -94,7 +94,7 @@ def power(
         whole = get_suite(suite)
         accuracies = assumed["accuracy"], assumed.get("clean")
         spreads = [
-            (one, spread_of_accuracies(one, accuracies[0], clean=accuracies[1], **settings))  # type: ignore[arg-type]
+            (one, spread_of_accuracies(one, accuracies[0], clean=accuracies[1], **settings))
             for one in whole.parts or (whole,)
         ]
     elif "clean" in assumed:
@@ -123,7 +123,7 @@ def _measured(
     store: str,
     suite: str | None,
     seed: int | None,
-    **settings: object,
+    **settings: Any,
 ) -> list[tuple[suites.Suite, Spread]]:
     """Return the spread on each dataset of the suite."""
     from beaufort.results import open_target_parts, pair_parts, spread_of_results
@@ -131,10 +131,7 @@ def _measured(
     targets = [open_target_parts(store if result is None else result, store, suite=suite, seed=seed)]
     if reference is not None:
         targets.append(open_target_parts(reference, store, suite=suite, seed=seed))
-    return [
-        (models[0].suite, spread_of_results(*models, **settings))  # type: ignore[arg-type]
-        for models in pair_parts(targets)
-    ]
+    return [(models[0].suite, spread_of_results(*models, **settings)) for models in pair_parts(targets)]
 
 
 def _print(plans: list[tuple[ImagePlan, Spread, suites.Suite]], as_json: bool) -> None:

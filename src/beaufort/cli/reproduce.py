@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,7 +62,13 @@ def reproduce(
     and with 1 for mined-digits.
     """
     if study in ("natural-shifts", "architectures"):
-        options = {"--only": only, "--data": data, "--device": device, "--seeds": seeds, "--jobs": jobs}
+        options: dict[str, Any] = {
+            "--only": only,
+            "--data": data,
+            "--device": device,
+            "--seeds": seeds,
+            "--jobs": jobs,
+        }
         options |= {"--stop-after": stop_after, "--rehearse": rehearse or None}
         if unused := [name for name, value in options.items() if value is not None]:
             raise OptionError(f"{unused[0]} cannot be used with the study {study}")
@@ -106,7 +112,8 @@ def _architectures(output: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(asdict(study))
         return
-    rows = [("network", "family", "clean error", "mCE", "relative mCE", "noise CE", "off the line [95 %]")]
+    header = ("network", "family", "clean error", "mCE", "relative mCE", "noise CE", "off the line [95 %]")
+    rows: list[tuple[str, ...]] = [header]
     for one in study.networks:
         numbers = [f"{x:.1f}" for x in (one.clean_error, one.mce, one.relative_mce, one.noise_ce)]
         ends = f"[{one.residual_interval.low:+.1f}, {one.residual_interval.high:+.1f}]"
