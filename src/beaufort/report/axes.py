@@ -1,4 +1,4 @@
-"""The frame of a figure: ranges, ticks, and where a value is drawn."""
+"""The axes of a figure: ranges, ticks and positions of values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PERCENTS = (
 )
 # fmt: on
 _ROOM = 24
-"""Pixels between two ticks at least."""
+"""Smallest distance of two ticks, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,22 @@ class Axes:
     scale: str
 
     def x(self, value: ArrayLike) -> Floats:
-        """Where a value is from the left, in pixels."""
+        """Return the horizontal position of values, in pixels."""
         return self.left + self.width * self._fraction(value, self.x_range)
 
     def y(self, value: ArrayLike) -> Floats:
-        """Where a value is from the top, in pixels."""
+        """Return the vertical position of values, in pixels from the top."""
         return self.top + self.height * (1 - self._fraction(value, self.y_range))
 
     def points(self, x: ArrayLike, y: ArrayLike) -> list[Point]:
-        """The pixels of some values that lie inside."""
+        """Return the positions of the values that lie inside."""
         found = zip(
             np.asarray(self.x(x)).ravel().tolist(), np.asarray(self.y(y)).ravel().tolist(), strict=True
         )
         return [point for point in found if self._inside(point)]
 
     def clipped(self, x: ArrayLike, y: ArrayLike) -> list[Point]:
-        """The pixels of a curve, held at the frame."""
+        """Return the positions of a curve, clipped to the frame."""
         across = np.clip(self.x(x), self.left, self.left + self.width)
         down = np.clip(self.y(y), self.top, self.top + self.height)
         return list(zip(across.tolist(), down.tolist(), strict=True))
@@ -72,7 +72,7 @@ class Axes:
     def frame(
         self, drawing: Drawing, x_title: str, y_title: str, heading: str = "", *, unit: str = "%"
     ) -> None:
-        """Grid lines, ticks with numbers, titles."""
+        """Draw grid lines, ticks with numbers, and titles."""
         right, bottom = self.left + self.width, self.top + self.height
         across = self.ticks(self.x_range, self.x)
         down = self.ticks(self.y_range, self.y)
@@ -95,7 +95,7 @@ class Axes:
     def ticks(
         self, ends: tuple[float, float], position: Callable[[ArrayLike], Floats]
     ) -> list[tuple[float, float]]:
-        """Return round values between two ends and their pixels, far enough apart for their numbers."""
+        """Return round values between two ends and their positions."""
         low, high = ends
         if self.scale == "linear":
             candidates: Sequence[float] = _round_numbers(low, high)
@@ -121,7 +121,7 @@ def _number(value: float) -> str:
 
 
 def percent_range(values: ArrayLike, scale: str) -> tuple[float, float]:
-    """Ends of an axis around some percentages, with a little room on the stretched axis."""
+    """Return the range of an axis for percentages, with a margin."""
     known = get_scale(scale)
     z = known.forward(values)
     z = z[np.isfinite(z)] if np.isfinite(z).any() else np.zeros(1)
@@ -131,7 +131,7 @@ def percent_range(values: ArrayLike, scale: str) -> tuple[float, float]:
 
 
 def point_range(values: ArrayLike) -> tuple[float, float]:
-    """Ends of an axis around some differences."""
+    """Return the range of an axis for differences, with a margin."""
     found = np.asarray(values, np.float64)
     room = 0.06 * max(float(np.ptp(found)), 0.1)
     return float(found.min() - room), float(found.max() + room)

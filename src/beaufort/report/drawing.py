@@ -1,4 +1,4 @@
-"""A drawing of lines, areas, dots and words, written as SVG or PNG."""
+"""A drawing of lines, areas, points and text, written as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Drawing:
         dash: Sequence[float] = (),
         opacity: float = 1,
     ) -> None:
-        """Several open lines of one look."""
+        """Add several open lines of one style."""
         kept = [list(line) for line in lines if len(line) > 1]
         if kept:
             look = {"color": color, "width": width, "dash": tuple(dash), "opacity": opacity}
             self.shapes.append(("lines", {"lines": kept, **look}))
 
     def area(self, points: Sequence[Point], color: str, *, opacity: float = 0.2) -> None:
-        """A filled outline."""
+        """Add a filled polygon."""
         self.shapes.append(("area", {"points": list(points), "color": color, "opacity": opacity}))
 
     def dots(
         self, points: Sequence[Point], color: str, *, radius: float = 2.6, opacity: float = 0.85
     ) -> None:
-        """Dots of one look."""
+        """Add points of one style."""
         if points:
             look = {"color": color, "radius": radius, "opacity": opacity}
             self.shapes.append(("dots", {"points": list(points), **look}))
@@ -62,16 +62,16 @@ class Drawing:
         bold: bool = False,
         upward: bool = False,
     ) -> None:
-        """Words; `upward` turns them by a quarter."""
+        """Add text; `upward` rotates it by 90 degrees."""
         look = {"size": size, "anchor": anchor, "color": color, "bold": bold, "upward": upward}
         self.shapes.append(("text", {"at": at, "text": text, **look}))
 
     def box(self, at: Point, size: Point, color: str) -> None:
-        """A filled rectangle."""
+        """Add a filled rectangle."""
         self.shapes.append(("box", {"at": at, "size": size, "color": color}))
 
     def svg(self) -> str:
-        """The drawing as a file of its own."""
+        """Return the drawing as an SVG file."""
         body = "\n".join(_SVG[kind](**look) for kind, look in self.shapes)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
@@ -80,7 +80,7 @@ class Drawing:
         )
 
     def png(self, scale: float = 2.0) -> bytes:
-        """The drawing in pixels, `scale` of them to a unit; words are in letters that Pillow's font has."""
+        """Return the drawing in pixels, `scale` per unit; text has the characters of Pillow's font."""
         from PIL import Image, ImageDraw
 
         fine = 2  # drawn twice as large and reduced, because Pillow does not smooth edges
@@ -98,14 +98,14 @@ class Drawing:
         return file.getvalue()
 
 
-def diverging(share: float) -> str:
-    """A color for a number from -1 to 1: blue is negative, red positive, white 0.
+def diverging(value: float) -> str:
+    """Return a color for a number from -1 to 1: blue is negative, red positive, white 0.
 
     >>> diverging(0.0), diverging(-1.0)
     ('#ffffff', '#1a5fa8')
     """
-    strong = (0x1A, 0x5F, 0xA8) if share < 0 else (0xB0, 0x3A, 0x10)
-    return "#" + "".join(f"{round(255 + (part - 255) * min(abs(share), 1)):02x}" for part in strong)
+    strong = (0x1A, 0x5F, 0xA8) if value < 0 else (0xB0, 0x3A, 0x10)
+    return "#" + "".join(f"{round(255 + (part - 255) * min(abs(value), 1)):02x}" for part in strong)
 
 
 def _n(value: float) -> str:
@@ -130,7 +130,7 @@ def _svg_area(points: list[Point], color: str, opacity: float) -> str:
 
 
 def _svg_dots(points: list[Point], color: str, radius: float, opacity: float) -> str:
-    """Dots as round ends of lines without length: one path instead of an element each."""
+    """Return points as round ends of lines of length 0: one path in place of one element per point."""
     path = "".join(f"M{_n(x)} {_n(y)}h0" for x, y in points)
     return (
         f'<path d="{path}" stroke="{color}" stroke-width="{2 * radius:g}" stroke-linecap="round" '
@@ -181,7 +181,7 @@ def _png_lines(
 
 
 def _dashed(line: list[Point], dash: Sequence[float]) -> list[list[Point]]:
-    """The drawn pieces of a dashed line."""
+    """Return the dashes of a line."""
     pieces, left, on = [], dash[0], True
     for (x0, y0), (x1, y1) in pairwise(line):
         length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5
@@ -246,7 +246,7 @@ _SPELLED = {"−": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">=", "ß": 
 
 
 def spelled(text: str) -> str:
-    """A text in letters that Pillow's own font has, which has few; a question mark stands for all others.
+    """Return a text in the characters of Pillow's own font, with question marks in place of others.
 
     >>> spelled("ρ = −0.5 ± 0.1, Müller–Лев")
     'rho = -0.5 ± 0.1, Muller-???'
@@ -270,7 +270,7 @@ def _spelled_letter(letter: str) -> str:
 
 
 def _has(letter: str) -> bool:
-    """Whether Pillow's font has a letter: it draws a box for all others."""
+    """Return whether Pillow's font has a character; it draws a box for all others."""
     from PIL import ImageFont
 
     font = ImageFont.load_default(20)

@@ -1,4 +1,4 @@
-"""Examples on images that may be shown to anyone; the test images are never opened."""
+"""Example images from other sources than the test images, which are never opened."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from beaufort.results import Scores
 from beaufort.suites import Suite
 
 SCENE = "scene"
-"""Stands for a painted image, a landscape or a digit."""
+"""Name of a painted image, a landscape or a digit."""
 
 _LARGE = 256
-"""Short side of a painted landscape that is prepared as a photo is."""
+"""Short side of a painted landscape that is prepared like a photo."""
 
 _BATCH = 16
 _DIGITS = tuple("0123456789")
@@ -55,11 +55,11 @@ def examples_of_images(
     ask: Sequence[str | Model] = (),
     progress: Progress | None = None,
 ) -> Examples:
-    """Strips of other images than the test images, and no mistakes.
+    """Return strips of images other than the test images, without misclassified images.
 
     Args:
-        scores: whose suite.
-        images: a folder of images, a dataset or a text for `load_dataset`, or `scene`.
+        scores: the scores, whose suite is applied.
+        images: a directory of images, a dataset or a text for `load_dataset`, or `scene`.
         ask: models, or texts for `load_model`, whose predictions for these images are shown.
         progress: called after each image.
     """
@@ -68,7 +68,7 @@ def examples_of_images(
     models = [load_model(one) if isinstance(one, str) else one for one in ask]
     by_digest = {one.digest: one.model for one in reversed(scores.models)}
     named = {by_digest.get(str(model.spec.digest), model.spec.name): model for model in models}
-    conditions = suite.conditions("pictures")
+    conditions = suite.conditions("images")
     album, strips = Album(), []
     for number, one in enumerate(found, 1):
         if album.size < STRIP_BYTES:
@@ -81,10 +81,10 @@ def examples_of_images(
         if progress:
             progress(number, len(found))
     who = spoken([model.spec.name for model in models]) if models else ""
-    predicted = f"{who} made the predictions shown; they count in no number."
+    predicted = f"The predictions are by {who} and do not affect any metric."
     note = (
-        f"{origin}, prepared and corrupted as the test images were. No test image is in this page. "
-        f"{predicted if models else 'No model has predicted them; --examples SOURCE,model=MODEL does that.'}"
+        f"{origin}, prepared and corrupted like the test images. This page contains no test images. "
+        f"{predicted if models else 'Pass --examples SOURCE,model=MODEL to add predictions.'}"
     )
     names = classes or results.classes or _class_names(models)
     return Examples(tuple(album.images), tuple(strips), None, names, note)
@@ -92,26 +92,28 @@ def examples_of_images(
 
 def _find(scores: Scores, images: str | Dataset) -> tuple[list[_NamedImage], tuple[str, ...], str]:
     if images == SCENE:
-        return [_painted(scores)], (), "A painted picture"
+        return [_painted(scores)], (), "A painted image"
     if isinstance(images, str) and (files := _files(Path(images))):
         read = [_NamedImage(path.name, flatten(read_image(path)), None) for path in files[:STRIPS]]
-        return read, (), f"{counted(len(read), 'image')} of the folder {Path(images).resolve().name}"
+        return read, (), f"{counted(len(read), 'image')} of the directory {Path(images).resolve().name}"
     dataset = images if isinstance(images, Dataset) else load_dataset(images)
     if dataset.digest() == scores.results.setting.data:
-        raise OptionError(f"{dataset.name} has the test images; use --data to show those")
+        raise OptionError(
+            f"--examples cannot show {dataset.name}, which contains the test images; pass --data instead"
+        )
     samples = list(_samples(dataset))
     return samples, dataset.classes, f"{counted(len(samples), 'image')} of {dataset.name}"
 
 
 def _files(path: Path) -> list[Path]:
-    """The images that lie directly in a folder; none if it is a dataset with a list of its own."""
+    """Return the images in a directory; none if it is a dataset with labels.csv."""
     if not path.is_dir() or (path / "labels.csv").exists():
         return []
     return sorted(entry for entry in path.iterdir() if entry.is_file() and is_image_name(entry.name))
 
 
 def _samples(dataset: Dataset) -> Iterator[_NamedImage]:
-    """A few images from all over the dataset."""
+    """Yield a few images, evenly spaced over the dataset."""
     for place in np.linspace(0, len(dataset) - 1, min(STRIPS, len(dataset))).astype(int).tolist():
         sample = dataset[place]
         pixels = sample.image if sample.image.shape[-1] == 3 else sample.image[..., 0]
@@ -128,7 +130,7 @@ def _painted(scores: Scores) -> _NamedImage:
 
 
 def _ready(suite: Suite, image: Image.Image) -> Bytes:
-    """An image `(h, w, c)` as large as the suite's test images, whatever size it came in."""
+    """Return an image `(h, w, c)` of the size of the suite's test images."""
     image = image.convert("L" if suite.scale == "mnist" else "RGB")
     side = SCALES.get(suite.scale)
     steps = suite.prepare or ((Step("resize", side), Step("crop", side)) if side else ())

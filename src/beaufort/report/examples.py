@@ -1,4 +1,4 @@
-"""Images under every condition, with the models' predictions: strips, and mistakes drawn at random."""
+"""Example images under every condition with predictions, and random misclassified images."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from beaufort.results import Predictions, Scores
 from beaufort.suites.conditions import Condition
 
 STRIPS = 3
-"""Images that are shown under every condition."""
+"""Number of images that are shown under every condition."""
 STRIP_SIDE, MISTAKE_SIDE = 128, 96
-"""Of a thumbnail, in pixels."""
+"""Sides of thumbnails, in pixels."""
 STRIP_BYTES, ALL_BYTES = 2_400_000, 6_000_000
-"""Of base64 that the strips, and all images of a page, may take."""
+"""Largest sizes of the strips, and of all images of a page, in base64."""
 MISTAKES = 6
-"""Of each model under each corruption."""
+"""Largest number of misclassified images of a model under a corruption."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of steps done, and their total."""
@@ -45,9 +45,9 @@ class Strip:
 
     name: str
     truth: int | None
-    """Its class; None if it is unknown."""
+    """Its label; None if unknown."""
     images: tuple[int, ...]
-    """Places in `Examples.images`."""
+    """Indices into `Examples.images`."""
     predictions: Mapping[str, tuple[Prediction, ...]]
     """By model."""
 
@@ -73,35 +73,33 @@ class Examples:
     """Data URIs."""
     strips: tuple[Strip, ...]
     mistakes: Mapping[str, tuple[WrongPrediction, ...]] | None
-    """By model; None where the test images are not shown."""
+    """By model; None if test images are not shown."""
     classes: tuple[str, ...]
     note: str
-    """Which images these are."""
+    """Description of the images."""
     seed: int = 0
-    """Of the draws."""
+    """Seed of the selection."""
 
 
 def examples_of_data(
     scores: Scores, data: str | Dataset, *, seed: int = 0, progress: Progress | None = None
 ) -> Examples:
-    """Examples from the test images, corrupted as they were in the run; predictions are the stored ones.
+    """Return examples from the test images, corrupted as in the run, with the stored predictions.
 
     Args:
-        scores: whose models.
+        scores: the scores, whose models are shown.
         data: the dataset of the run, or a text for `load_dataset`.
-        seed: decides which images and mistakes are drawn.
+        seed: seed of the selection of images.
         progress: called after each step.
     """
     results, suite = scores.results, scores.suite
     if results.stored:
-        raise OptionError(
-            "--data cannot show images that were corrupted before the run, as it corrupts clean ones"
-        )
+        raise OptionError("--data cannot show images of a published set that was corrupted before the run")
     dataset = data if isinstance(data, Dataset) else load_dataset(data)
     if (digest := dataset.digest()) != results.setting.data:
         raise OptionError(
-            f"data must be the dataset of the run, {results.dataset} ({results.setting.data[:12]}), got "
-            f"{dataset.name} ({digest[:12]}); show other images with --examples"
+            f"--data must be the dataset of the run, {results.dataset} ({results.setting.data[:12]}), got "
+            f"{dataset.name} ({digest[:12]}); pass --examples to show other images"
         )
     source, album = _TestImages(scores, dataset), Album()
     every = scores.predictions()
@@ -131,10 +129,10 @@ def examples_of_data(
                 progress(next(done), steps)
         if album.size < ALL_BYTES or not mistakes:
             mistakes[name] = tuple(found)
-    among = f", among those that {scores.models[0].model} classifies correctly when they are clean"
+    among = f" among those that {scores.models[0].model} classifies correctly without corruption"
     note = (
-        f"Test images of {dataset.name}, corrupted exactly as they were for the models. Drawn at random with "
-        f"the seed {seed}{among if len(right) else ''}."
+        f"Test images of {dataset.name}, corrupted as in the run, drawn at random with the seed {seed}"
+        f"{among if len(right) else ''}."
     )
     shown = tuple(
         Strip(first.ids[place], int(first.labels[place]), images, by_model)
@@ -144,7 +142,7 @@ def examples_of_data(
 
 
 class _TestImages:
-    """Test images as the models saw them."""
+    """The test images, clean and corrupted as in the run."""
 
     def __init__(self, scores: Scores, dataset: Dataset) -> None:
         self.scores = scores
@@ -167,7 +165,7 @@ def _corrupted(scores: Scores, clean: Bytes, image: str, condition: Condition) -
 def show_strip(
     album: Album, scores: Scores, clean: Bytes, image: str, conditions: Sequence[Condition]
 ) -> tuple[tuple[int, ...], list[Bytes]]:
-    """Add an image under every condition to an album; returns the places in the album, and the pixels."""
+    """Add an image under every condition to an album, and return the indices and the pixels."""
     shown = [_corrupted(scores, clean, image, condition) for condition in conditions]
     keys = ((image, condition, STRIP_SIDE) for condition in conditions)
     return tuple(album.add(key, pixels, STRIP_SIDE) for key, pixels in zip(keys, shown, strict=True)), shown
@@ -180,11 +178,18 @@ def _prediction(predictions: Predictions, row: int, place: int) -> Prediction:
 def _mistakes(
     source: _TestImages, album: Album, predictions: Predictions, corruption: str, seed: int
 ) -> Iterator[WrongPrediction]:
-    """Some wrong predictions under a corruption, all severities alike, each image once."""
+    """Yield random wrong predictions under a corruption, of all severities, each image once.
+
+    With clean images, only images whose clean version is classified correctly are shown: the others say
+    nothing about the corruption.
+    """
     rows = np.array(predictions.rows[corruption])
-    wrong: NDArray[np.intp] = np.argwhere(~predictions.correct[rows])
     rng = np.random.default_rng([seed % 2**64, 2, *corruption.encode()])
     clean = predictions.rows.get(None)
+    lost = ~predictions.correct[rows]
+    if clean is not None:
+        lost &= predictions.correct[clean[0]]
+    wrong: NDArray[np.intp] = np.argwhere(lost)
     seen: set[int] = set()
     for at in rng.permutation(len(wrong)):
         row, place = int(rows[wrong[at, 0]]), int(wrong[at, 1])

@@ -18,13 +18,13 @@ from beaufort.results import ModelScores, Predictions, Scores
 
 
 def has_curves(scores: Scores) -> bool:
-    """Whether there are two strengths of damage to draw a line between; clean images are one."""
+    """Return whether there are at least two severities for a curve; clean images count as one."""
     suite = scores.suite
     return suite.severities != "published" and len(suite.severities) + suite.clean > 1
 
 
 def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:
-    """For each model the accuracy at each severity, the mean over corruptions, with intervals over images.
+    """Return the accuracy of each model at each severity, the mean over corruptions.
 
     Empty for suites with one published severity.
     """
@@ -41,14 +41,14 @@ def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:
 
 
 def _image_accuracies(predictions: Predictions, severity: Severity) -> NDArray[np.float64]:
-    """The accuracy of each image at a severity."""
+    """Return the accuracy of each image at a severity."""
     rows = [row for row, condition in enumerate(predictions.conditions) if condition.severity == severity]
     accuracies: NDArray[np.float64] = predictions.correct[rows].mean(axis=0, dtype=np.float64)
     return accuracies
 
 
 def baseline_errors(scores: Scores) -> dict[str, tuple[float, ...]]:
-    """A published baseline's error at each severity, by corruption; empty where only averages are known."""
+    """Return a published baseline's error at each severity, by corruption; empty if only means are known."""
     baseline, suite = scores.baseline, scores.suite
     if baseline is None or baseline.stored or suite.severities == "published":
         return {}
@@ -60,11 +60,11 @@ def baseline_errors(scores: Scores) -> dict[str, tuple[float, ...]]:
 
 
 def breaking_points(model: ModelScores) -> dict[str, Severity | None] | None:
-    """For each corruption the first severity at which accuracy is surely under half of the clean one.
+    """Return, by corruption, the lowest severity at which the accuracy is below half of the clean accuracy.
 
-    Surely means that the whole interval is below half of the clean accuracy's lower end; a corruption that
-    never does it has None. Without clean images, with one published severity a corruption, or if the clean
-    accuracy may be 0, there is nothing to say.
+    The whole interval must be below half of the lower end of the clean accuracy's interval; a corruption
+    without such a severity has None. The result is None without clean images, with a single published
+    severity, or if the interval of the clean accuracy contains 0.
     """
     severities = {condition.severity for condition in model.conditions if not condition.clean}
     if model.clean is None or not model.clean.low or severities <= {None}:
@@ -81,11 +81,11 @@ def breaking_points(model: ModelScores) -> dict[str, Severity | None] | None:
 
 
 MOST_COMPARED = 12
-"""Models up to which every pair is compared: each difference takes about a millisecond."""
+"""Largest number of models of which all pairs are compared; a difference takes about a millisecond."""
 
 
 class PairDifferences(NamedTuple):
-    """The second model less the first, each with an interval that decides."""
+    """The second model minus the first."""
 
     metrics: tuple[Estimate, ...]
     """In the order of the headline numbers; intervals adjusted for all pairs and numbers."""
@@ -94,7 +94,7 @@ class PairDifferences(NamedTuple):
 
 
 def pair_differences(scores: Scores) -> dict[tuple[int, int], PairDifferences]:
-    """By the places of two models in the scores; empty if there are too many to compare all."""
+    """Return the differences by the positions of two models; empty with too many models."""
     if not 1 < len(scores.models) <= MOST_COMPARED:
         return {}
     pairs = list(combinations(range(len(scores.models)), 2))
@@ -112,14 +112,14 @@ def pair_differences(scores: Scores) -> dict[tuple[int, int], PairDifferences]:
 
 
 FEWEST = 5
-"""Images that a class must have to be named; with fewer, its accuracy says next to nothing."""
+"""Smallest number of images of a class that is listed."""
 
 _SHOWN = 12
 
 
 @dataclass(frozen=True)
 class WorstClass:
-    """A class with its accuracy under all corruptions, beside that on its clean images."""
+    """The accuracy of a class under all corruptions and on clean images."""
 
     label: int
     n: int
@@ -129,15 +129,15 @@ class WorstClass:
 
 @dataclass(frozen=True)
 class WorstClasses:
-    """Those of every model, and what to know about them."""
+    """The classes with the lowest accuracy of every model, and a note on the selection."""
 
     by_model: Mapping[str, Sequence[WorstClass]]
-    """Worst first; empty where no class has enough images."""
+    """Worst first; empty if no class has enough images."""
     note: str
 
 
 def find_worst_classes(scores: Scores) -> WorstClasses:
-    """The classes with the lowest mean accuracy under corruption, of those with enough images."""
+    """Return the classes with the lowest mean accuracy under corruption, if they have enough images."""
     predictions = scores.predictions()
     labels = predictions[scores.models[0].model].labels
     present, counts = np.unique(labels, return_counts=True)
@@ -146,20 +146,19 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
         most = counted(int(counts.max()), "image")
         return WorstClasses(
             {},
-            f"No class has more than {most} here, and at least {FEWEST} are needed to say anything about a "
-            "class: so none is named.",
+            f"No class is listed: none has more than {most}, and at least {FEWEST} are required.",
         )
     places = np.flatnonzero(np.isin(labels, enough))
     found = {name: _worst(one.take(places), scores.level) for name, one in predictions.items()}
     few = len(present) - len(enough)
-    left_out = f" {counted(few, 'class', 'classes')} with fewer than {FEWEST} images left out." if few else ""
+    omitted = f" {counted(few, 'class', 'classes')} with fewer than {FEWEST} images omitted." if few else ""
     if len(enough) <= _SHOWN:
-        every = f"All {len(enough)} classes, the lowest mean accuracy under corruption first."
-        note = f"{every if len(enough) > 1 else 'There is one class.'}{left_out}"
+        every = f"All {len(enough)} classes, sorted by their mean accuracy under corruption."
+        note = f"{every if len(enough) > 1 else 'There is one class.'}{omitted}"
     else:
         note = (
             f"The {_SHOWN} of {len(enough):,} classes with the lowest mean accuracy under corruption."
-            f"{left_out} Picked because they are the lowest: on new images they are likely to do better."
+            f"{omitted} Because they were selected for low accuracy, expect a higher one on new images."
         )
     return WorstClasses(found, note)
 

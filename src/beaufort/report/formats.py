@@ -25,7 +25,7 @@ FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "json": to_json,
     "card": to_card,
 }
-"""By name, how to write a report."""
+"""Function that writes each format."""
 
 _ENDINGS: Mapping[str, tuple[str, ...]] = {
     ".html": ("html",),
@@ -35,10 +35,10 @@ _ENDINGS: Mapping[str, tuple[str, ...]] = {
     ".csv": ("csv",),
     ".json": ("json",),
 }
-"""The formats that a file of an ending can have; the first is meant if none is named."""
+"""Formats of each file extension, the default first."""
 
 MOST_BYTES = 8_000_000
-"""A page is smaller than this."""
+"""Largest size of a page."""
 
 
 def find_format(
@@ -46,9 +46,9 @@ def find_format(
     format: str | None = None,  # noqa: A002  the option's name
     formats: Collection[str] = FORMATS,
 ) -> str:
-    """The format of a file: the one that is named, or the one of its ending; the two must agree.
+    """Return the format of a file: `format`, or by default that of its extension.
 
-    An ending that stands for no format agrees with all.
+    A format that contradicts the extension is an error; an unknown extension is compatible with every format.
 
     >>> find_format("report.md"), find_format("README.md", "card"), find_format("report.txt", "csv")
     ('md', 'card', 'csv')
@@ -60,15 +60,15 @@ def find_format(
     }
     if format is None:
         if ending not in known:
-            other = "" if ending in _ENDINGS else ", or a format must be given"
-            raise OptionError(f"the output must end in {', '.join(known)}{other}, got {target}")
+            other = "" if ending in _ENDINGS else ", or pass --format"
+            raise OptionError(f"output must end in {', '.join(known)}, got {target}{other}")
         return known[ending][0]
     validate_choice("format", format, formats)
     if ending in _ENDINGS and format not in _ENDINGS[ending]:
         fitting = next(one for one, kinds in known.items() if format in kinds)
         raise OptionError(
-            f"the format and the ending of the output must agree, got {format} for {target}; name it "
-            f"{target.with_suffix(fitting)}" + ", or leave out the format" * (ending in known)
+            f"format {format} contradicts the extension of {target}; write to {target.with_suffix(fitting)}"
+            + ", or omit the format" * (ending in known)
         )
     return format
 
@@ -80,7 +80,7 @@ def to_text(
     examples: Examples | None = None,
     title: str | None = None,
 ) -> str:
-    """A report as text; `examples` and `title` are for the page alone."""
+    """Return a report as text; `examples` and `title` are for the format html only."""
     validate_choice("report format", format, FORMATS)
     return to_html(scores, examples=examples, title=title) if format == "html" else FORMATS[format](scores)
 
@@ -93,27 +93,27 @@ def write_report(
     examples: Examples | None = None,
     title: str | None = None,
 ) -> Path:
-    """Write a report, whole or not at all; a file that is there is replaced.
+    """Write a report atomically; an existing file is replaced.
 
     Args:
         scores: from `score`.
-        path: the file.
-        format: one of `FORMATS`, which must not contradict the file's ending; by the ending if None.
+        path: output file.
+        format: one of `FORMATS`; follows the file extension if None.
         examples: images for the page, from `examples_of_data` or `examples_of_images`.
-        title: of the page.
+        title: title of the page.
     """
     kind = find_format(check_output(path), format)
     return write_text(to_text(scores, kind, examples=examples, title=title), path, kind)
 
 
 def write_text(text: str, path: Path | str, format: str = "html") -> Path:  # noqa: A002  the option's name
-    """Write the text of a report, whole or not at all; a page that is too large is refused."""
+    """Write the text of a report atomically; raise an error if a page is too large."""
     target = check_output(path)
     content = text.encode()
     if format == "html" and len(content) >= MOST_BYTES:
         raise OptionError(
-            f"the page must have at most {MOST_BYTES / 1e6:.0f} MB, got {len(content) / 1e6:.1f} MB; choose "
-            "fewer models with --model, or leave out the pictures"
+            f"the page has {len(content) / 1e6:.1f} MB, more than the {MOST_BYTES / 1e6:.0f} MB allowed; "
+            "choose fewer models with --model, or omit the example images"
         )
     write_output(target, content)
     return target
@@ -126,7 +126,7 @@ def write_table(
     format: str | None = None,  # noqa: A002  the option's name
     **options: Any,
 ) -> Path:
-    """Write a table for a paper, whole or not at all; by the file's ending if `format` is None.
+    """Write a table for a paper atomically; the format follows the file extension if None.
 
     The options are those of `to_table`.
     """
@@ -137,8 +137,8 @@ def write_table(
 
 
 def check_output(path: Path | str) -> Path:
-    """A path that a report can have."""
+    """Return the path of an output file; raise an error if it is a directory."""
     target = Path(path)
     if target.is_dir():
-        raise OptionError(f"output must be a file, such as {target / 'report.html'}, got a folder")
+        raise OptionError(f"output must be a file, such as {target / 'report.html'}, got a directory")
     return target

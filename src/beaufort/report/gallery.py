@@ -1,4 +1,4 @@
-"""The gallery: one image under every corruption at every severity, as a contact sheet and as a page."""
+"""The gallery: an image under every corruption and severity, as a contact sheet and as a page."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ _QUALITY = 88
 
 @dataclass(frozen=True)
 class GalleryRow:
-    """One corruption."""
+    """A corruption with its images."""
 
     name: str
     group: str
     description: str
     random: bool
     images: Mapping[int, Image.Image]
-    """By severity; a single one if the corruption has one strength only."""
+    """By severity; a single image if the corruption has one severity."""
     constants: Mapping[int, str]
     published: int | None
-    """The severity that was published, where it was one of several."""
+    """The published severity, if the corruption has several."""
     scale: str
-    """`relative` where the corruption has no constants for the size of the image."""
+    """`relative` if the corruption has no constants for the size of the image."""
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """A clean image and everything that was made of it."""
+    """A clean image and its corrupted versions."""
 
     clean: Image.Image
     rows: tuple[GalleryRow, ...]
     origin: str
-    """The image's file name, or `painted`."""
+    """File name of the image, or `painted`."""
     seed: int
 
     @property
     def scales(self) -> str:
-        """Whose constants are used: `scale imagenet`, `scales imagenet and relative`."""
+        """Return which constants are used: `scale imagenet`, `scales imagenet and relative`."""
         names = sorted({row.scale for row in self.rows})
         return f"scale{'s' * (len(names) > 1)} {' and '.join(names)}"
 
     @property
     def pixelated(self) -> bool:
-        """Whether the image is so small that it is shown with its pixels enlarged."""
+        """Whether the image is so small that its pixels are enlarged."""
         return max(self.clean.size) < 100
 
     @property
     def groups(self) -> dict[str, list[GalleryRow]]:
-        """Rows by group, in the order in which the groups come up."""
+        """Rows by group, in the order of their first appearance."""
         found: dict[str, list[GalleryRow]] = {}
         for row in self.rows:
             found.setdefault(row.group, []).append(row)
@@ -142,7 +142,7 @@ def _corrupted(corruption: Corruption, clean: Image.Image, scale: str, seed: int
 
 
 def _constants(params: object) -> str:
-    """Constants as text, `amount 1.5, decay 2`."""
+    """Return constants as text, such as `amount 1.5, decay 2`."""
     fields: dict[str, object] = getattr(params, "_asdict", dict)()
     return ", ".join(f"{words(name)} {value}" for name, value in fields.items())
 
@@ -161,8 +161,8 @@ def _write(output: Path, gallery: Gallery) -> int:
 
 
 def _page(gallery: Gallery) -> str:
-    """One HTML file that needs nothing else."""
-    image = "a painted picture" if gallery.origin == "painted" else gallery.origin
+    """Return the gallery as a self-contained HTML file."""
+    image = "a painted image" if gallery.origin == "painted" else gallery.origin
     marked = (
         " The severity that was published is marked." if any(row.published for row in gallery.rows) else ""
     )
@@ -182,10 +182,10 @@ def _page(gallery: Gallery) -> str:
 
 
 def _page_row(row: GalleryRow, clean: Image.Image) -> dict[str, Any]:
-    """What the template shows of one corruption."""
+    """Return the values of one corruption for the template."""
     name = words(row.name)
     summary, _, details = row.description.partition("\n")
-    figures = [_figure(clean, "clean", f"the clean picture, before {name}")]
+    figures = [_figure(clean, "clean", f"the clean image, before {name}")]
     for severity, image in row.images.items():
         caption = f"severity {severity}" if len(row.images) > 1 else "one strength"
         figures.append(_figure(image, caption, f"{name}, {caption}", marked=severity == row.published))
@@ -212,7 +212,7 @@ _PAPER, _INK, _FAINT, _ACCENT = (250, 250, 248), (28, 32, 38), (112, 118, 126), 
 
 
 def _sheet(gallery: Gallery) -> Image.Image:
-    """The contact sheet, RGB: a row per corruption, a column per severity."""
+    """Return the contact sheet, RGB: a row per corruption, a column per severity."""
     columns = 1 + len(SEVERITIES)
     width = 2 * _MARGIN + _NAMES + columns * (_TILE + _GAP) - _GAP
     height = 2 * _MARGIN + _HEAD + len(gallery.rows) * (_TILE + _GAP) - _GAP

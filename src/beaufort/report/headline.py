@@ -1,4 +1,4 @@
-"""The one number, and what it means, in words that need no paper."""
+"""The headline number of a model, and its meaning in words."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from beaufort.results import ModelScores, Scores
 
 @dataclass(frozen=True)
 class Tile:
-    """A number beside the headline."""
+    """A number next to the headline."""
 
     title: str
     value: str
     note: str
-    """Its interval, or what it is."""
+    """Its interval."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """What a page says first about a model."""
+    """The first paragraph of a page about a model."""
 
     model: str
     sentence: str
-    """For someone who has never heard of the metric."""
+    """The result in words, for readers who do not know the metric."""
     metric: str
-    """The metric's title, with its baseline."""
+    """Title of the metric, with its baseline."""
     estimate: Estimate
     meaning: str
-    """How to read the number."""
+    """Explanation of the number."""
     standing: str
-    """Its place among the models; empty if it is the only one."""
+    """Place among the models; empty if it is the only one."""
     tiles: tuple[Tile, ...]
 
 
 def headline(scores: Scores, model: ModelScores) -> Headline:
-    """The first things to know about one model."""
+    """Return the headline of a model."""
     name = scores.headline
     sentence, meaning = _SENTENCES.get(name, _plain)(scores, model)
     return Headline(
@@ -55,7 +55,7 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
 
 
 def about(scores: Scores) -> str:
-    """What the models were evaluated on, in words."""
+    """Return what the models were evaluated on, in words."""
     suite = scores.suite
     each = Counter(condition.corruption for condition in suite.conditions() if not condition.clean)
     fewest, most = min(each.values(), default=0), max(each.values(), default=0)
@@ -65,45 +65,44 @@ def about(scores: Scores) -> str:
     else:
         ways = f"under {_kinds(scores)} at {'one severity' if most == 1 else f'{each_has} severities'}"
     count = len(suite.conditions())
-    clean = "each as it is and" if suite.clean else "each"
+    clean = "clean and" if suite.clean else "each"
     return (
         f"{counted(scores.images, 'image')} of {scores.results.dataset}, {clean} {ways}: "
-        f"{counted(count, 'version')}, {counted(count * scores.images, 'prediction')} per model."
+        f"{counted(count, 'condition')}, {counted(count * scores.images, 'prediction')} per model."
     )
 
 
 def _ratio(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    """For mCE and relative mCE."""
+    """Return the sentences for mCE and relative mCE."""
     assert scores.baseline is not None
     value, base, relative = model.headline, scores.baseline.short_name, scores.headline == "relative_mce"
     if value.exact:
-        return f"{base} is the model that the others are measured against.", "100 % by definition."
+        return f"{base} is the baseline.", "100 % by definition."
     fraction = f"{100 * value.value:.0f} %"
-    errors = f"On corrupted images, the error rate of {model.model} is {fraction} of {base}'s"
-    losses = f"Corruption costs {model.model} {fraction} of the accuracy that it costs {base}"
-    undecided = "; whether that is more or less than 100 % is not decided with so few images"
+    errors = f"On corrupted images, the error of {model.model} is {fraction} of the error of {base}"
+    losses = f"The accuracy that {model.model} loses under corruption is {fraction} of the loss of {base}"
     return (
         f"{losses if relative else errors}, on average over {_kinds(scores)}"
-        f"{'' if value.high < 1 or value.low > 1 else undecided}.",
-        f"100 % would be the {'losses' if relative else 'errors'} of {base}; less is better.",
+        f"{'' if value.high < 1 or value.low > 1 else '; the interval contains 100 %'}.",
+        f"{base} has 100 %; lower is better.",
     )
 
 
 def _kinds(scores: Scores) -> str:
-    return counted(len(scores.suite.families), "kind of corruption", "kinds of corruption")
+    return counted(len(scores.suite.families), "corruption")
 
 
 def _mean_accuracy(scores: Scores, model: ModelScores) -> tuple[str, str]:
     value = percent(model.metrics["mean_accuracy"].value)
     if scores.suite.clean_in_mean:
         return (
-            f"{model.model} classifies {value} of the images correctly, corrupted ones and clean.",
-            f"The average over {_kinds(scores)} and the clean images, each counted once.",
+            f"{model.model} classifies {value} of the corrupted and clean images correctly.",
+            f"Mean over {_kinds(scores)} and the clean images, with equal weights.",
         )
-    clean = f", and {percent(model.clean.value)} of clean ones" if model.clean else ""
+    clean = f", and {percent(model.clean.value)} of the clean images" if model.clean else ""
     return (
-        f"{model.model} classifies {value} of corrupted images correctly{clean}.",
-        f"The average over {_kinds(scores)}.",
+        f"{model.model} classifies {value} of the corrupted images correctly{clean}.",
+        f"Mean over {_kinds(scores)}.",
     )
 
 
@@ -117,9 +116,9 @@ def _flip_probability(scores: Scores, model: ModelScores) -> tuple[str, str]:
     value, sequences = model.metrics["flip_probability"], counted(len(scores.suite.sequences), "sequence")
     clean = f"; it classifies {percent(model.clean.value)} of clean images correctly" if model.clean else ""
     return (
-        f"The prediction of {model.model} changes in {percent(value.value)} of the frames of a small "
-        f"perturbation{clean}.",
-        f"The average over {sequences}. Labels are not used: 0 % is a model that always predicts the same.",
+        f"The prediction of {model.model} changes in {percent(value.value)} of the frames of perturbation "
+        f"sequences{clean}.",
+        f"Mean over {sequences}. Labels are not used: a model that always predicts the same class has 0 %.",
     )
 
 
@@ -139,14 +138,16 @@ def _standing(scores: Scores, model: ModelScores) -> str:
         other.name for other in scores.ranking if other.name != mine.name and {*other.groups} & {*mine.groups}
     ]
     if mine.best == mine.worst:
-        said = f"It is {ordinal(mine.best)} of {len(scores.ranking)} models"
+        said = f"It ranks {ordinal(mine.best)} of {len(scores.ranking)} models"
     else:
-        said = f"Its place is between {mine.best} and {mine.worst} of {len(scores.ranking)} models"
+        said = (
+            f"It ranks between {ordinal(mine.best)} and {ordinal(mine.worst)} of {len(scores.ranking)} models"
+        )
     if not ties:
-        return f"{said}, told apart from every other by more than chance."
+        return f"{said}; it differs significantly from all others."
     if len(ties) > 3:
-        return f"{said}; {counted(len(ties), 'other')} cannot be told apart from it with these images."
-    return f"{said}; {spoken(ties)} cannot be told apart from it with these images."
+        return f"{said}; it does not differ significantly from {len(ties)} others."
+    return f"{said}; it does not differ significantly from {spoken(ties, 'or')}."
 
 
 def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
@@ -157,9 +158,9 @@ def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
         tiles.append(_tile("Accuracy under corruption", model.metrics["mean_accuracy"]))
     errors = sorted(model.corruptions.items(), key=lambda item: item[1].value)
     if len(errors) > 1 and errors[-1][1].value > errors[-2][1].value:
-        tiles.append(_tile(f"Most errors measured: {words(errors[-1][0])}", errors[-1][1]))
+        tiles.append(_tile(f"Highest error: {words(errors[-1][0])}", errors[-1][1]))
     if len(errors) > 1 and errors[0][1].value < errors[1][1].value:
-        tiles.append(_tile(f"Fewest errors measured: {words(errors[0][0])}", errors[0][1]))
+        tiles.append(_tile(f"Lowest error: {words(errors[0][0])}", errors[0][1]))
     if model.calibration:
         last = list(model.calibration)[-1]
         at = {"clean": "on clean images", "corrupted": "under corruption"}.get(last, f"at severity {last}")

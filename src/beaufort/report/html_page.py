@@ -1,7 +1,7 @@
-"""The page: one HTML file that needs nothing else.
+"""The report page: one self-contained HTML file.
 
-What a reader without scripts must see is written by the templates: the headline, the ranking, the table of
-errors and how it all was made. The figures are drawn by `data/*.js` from one block of JSON.
+The templates write what must be readable without scripts: the headline, the ranking, the table of errors and
+the provenance. `data/*.js` draws the figures from one block of JSON.
 """
 
 from __future__ import annotations
@@ -28,34 +28,35 @@ SCRIPTS = (
     "report/charts.js",
     "report/compare.js",
     "report/calibration.js",
-    "report/pictures.js",
+    "report/examples.js",
     "_core/pages/theme.js",
     "report/page.js",
 )
 
 
 _DEEP = 0.62
-"""Fractions from here on have a color that asks for the other ink; `tables.js` has the same."""
+"""Fraction from which cells have light text; `tables.js` has the same value."""
 
 _ALIGNED = 12
-"""Tie letters up to which each has a column of its own."""
+"""Largest number of tie groups that have a column each."""
 
 
 def to_html(scores: Scores, *, examples: Examples | None = None, title: str | None = None) -> str:
-    """The page's text; equal input gives equal bytes, as all times come from the store.
+    """Return the page; equal input gives equal bytes, because all times come from the store.
 
     Args:
         scores: from `score`.
-        examples: from `examples_of_data` or `examples_of_images`; without, no pictures are shown.
-        title: of the page; made of the models and the suite if None.
+        examples: from `examples_of_data` or `examples_of_images`; the page has no images if None.
+        title: title of the page; derived from the models and the suite if None.
     """
     worst = find_worst_classes(scores)
     first = headline(scores, scores.models[0])
+    two = {"start": {"model": 0, "compare": 1}} if len(scores.models) == 2 else {}
     return render(
         "report/page.html",
         styles=STYLES,
         scripts=SCRIPTS,
-        data=page_data(scores, worst, examples),
+        data=page_data(scores, worst, examples) | two,
         title=default_title(scores) if title is None else title,
         eyebrow=scores.suite.title,
         first=first,
@@ -75,7 +76,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
 
 
 def _navigation(scores: Scores) -> dict[str, str]:
-    """The sections' titles by id."""
+    """Return the titles of the sections by id."""
     several = len(scores.models) > 1
     titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
     titles["heatmap"] = "Heat map"
@@ -88,17 +89,17 @@ def _navigation(scores: Scores) -> dict[str, str]:
         "examples": "Examples",
         "mistakes": "Mistakes",
         "classes": "Classes",
-        "made": "How it was made",
+        "made": "Provenance",
     }
 
 
 def _against(scores: Scores) -> str:
-    """The baseline that errors under single corruptions are divided by; empty if they are not."""
+    """Return the baseline that errors under single corruptions are divided by, or an empty string."""
     return scores.baseline.short_name if scores.baseline is not None and scores.models[0].ce else ""
 
 
 def _gauge(scores: Scores, first: Headline) -> dict[str, Any]:
-    """The headline number on a scale; places in percent of its length."""
+    """Return the headline number on a scale; positions in percent of its length."""
     value, ratio = first.estimate, metrics[scores.headline].unit == "ratio"
     highest = max(model.headline.high for model in scores.models)
     top = max(1.25, round(highest * 1.1, 2)) if ratio else 1.0
@@ -115,7 +116,7 @@ def _gauge(scores: Scores, first: Headline) -> dict[str, Any]:
 
 
 def _ranking(scores: Scores) -> dict[str, Any]:
-    """The table of models."""
+    """Return the table of models."""
     low = min(model.headline.low for model in scores.models)
     high = max(model.headline.high for model in scores.models)
     letters = sorted({letter for one in scores.ranking for letter in one.groups}, key=lambda x: (len(x), x))
@@ -157,7 +158,7 @@ def _ranking_row(
 
 
 def _bar(estimate: Estimate, low: float, high: float) -> dict[str, float]:
-    """An interval between two ends, in percent of their distance."""
+    """Return the position of an interval on a scale, in percent."""
     span = (high - low) or 1.0
     return {
         "left": 100 * (estimate.low - low) / span,
@@ -167,50 +168,50 @@ def _bar(estimate: Estimate, low: float, high: float) -> dict[str, float]:
 
 
 def _ranking_words(scores: Scores) -> str:
-    """How to read the table, for everybody."""
+    """Return how to read the table."""
     ties = (
-        " Models that share a letter are too close to tell which is better; a place such as 2–4 means that "
-        "it could be any of these."
+        " Models that share a letter do not differ significantly; a place such as 2–4 is the range of places "
+        "that are compatible with the data."
     )
-    several = len(scores.models) > 1
-    return f"In percent, with the range of each number.{ties * several} Arrows show which way is good."
+    return (
+        f"In percent, with {100 * scores.level:g} % intervals.{ties * (len(scores.models) > 1)} Arrows show "
+        "the direction of better values."
+    )
 
 
 def _ranking_exact(scores: Scores) -> str:
-    """The same, for statisticians."""
+    """Return the statistical details of the table."""
     n = f"n = {counted(scores.images, 'image')}"
     if len(scores.models) == 1:
-        return f"Ranges are {100 * scores.level:g} % intervals; {n}."
+        return f"{100 * scores.level:g} % intervals; {n}."
     return (
-        f"Ranges are {100 * scores.level:g} % intervals; {n}, the same for all. Two models share a letter "
-        "exactly if they are not told apart: if the interval of their difference contains zero. These "
-        f"intervals are adjusted for {counted(scores.pairs.size, 'difference')} of these models and "
-        "metrics (Bonferroni)."
+        f"{100 * scores.level:g} % intervals; {n}, the same for all models. Two models share a letter "
+        "exactly if the interval of their difference contains zero. These intervals are adjusted for all "
+        f"{counted(scores.pairs.size, 'difference')} of these models and metrics (Bonferroni)."
     )
 
 
 def _comparison_exact(scores: Scores) -> str:
-    """What the comparison's intervals are."""
+    """Return what the intervals of the comparison are."""
     models = len(scores.models)
     pairs = models * (models - 1) // 2
-    paired = "Differences are paired: each image adds the difference of its own answers."
+    paired = "Differences are paired by image."
     if models > MOST_COMPARED:
-        return f"{paired} With more than {MOST_COMPARED} models they are shown as measured."
+        return f"{paired} Pages with more than {MOST_COMPARED} models show no intervals of differences."
     corruptions = counted(pairs * len(scores.suite.corruptions), "difference")
     return (
-        f"{paired} “Decided” means that the interval of the difference does not contain zero. Intervals of "
-        f"headline numbers hold together, with {100 * scores.level:g} %, for "
-        f"{counted(scores.pairs.size, 'difference')} of these models and metrics; those of errors under "
-        f"single corruptions for {corruptions} (Bonferroni)."
+        f"{paired} A difference is significant if its {100 * scores.level:g} % interval excludes zero. "
+        f"Intervals of headline metrics are adjusted for {counted(scores.pairs.size, 'difference')} of these "
+        f"models and metrics; those of errors under single corruptions for {corruptions} (Bonferroni)."
     )
 
 
 def _heatmap(scores: Scores) -> dict[str, Any]:
-    """The errors of all models, which can be read without scripts."""
+    """Return the table of all errors, which is readable without scripts."""
     several, published = len(scores.models) > 1, scores.suite.severities == "published"
     heads: list[dict[str, Any]] = [{"title": "clean", "column": None}] if scores.models[0].clean else []
     heads += [{"title": words(name), "column": i} for i, name in enumerate(scores.suite.families)]
-    title = "All models, the mean over severities" if several else "The mean over severities"
+    title = "All models, mean over severities" if several else "Mean over severities"
     if published:
         title = "All models" if several else "All corruptions"
     errors = {model.model: _errors(model) for model in scores.models}
@@ -232,7 +233,7 @@ def _errors(model: ModelScores) -> list[Estimate]:
 
 
 def figure_sections(scores: Scores) -> dict[str, Any]:
-    """What the sections with figures say, on the page and alone."""
+    """Return the values of the sections with figures, for the page and for single figures."""
     severities = scores.suite.severities
     return {
         "several": len(scores.models) > 1,

@@ -18,11 +18,11 @@ from beaufort.results.score_tables import COLUMNS, tidy_rows
 from beaufort.suites.frames import frames_shift_name
 
 _FILTER = "none"
-"""What lm-evaluation-harness calls an answer that nothing was done to."""
+"""Name of lm-evaluation-harness for predictions that are not filtered."""
 
 
 def to_json(scores: Scores) -> str:
-    """One model as an object of its own; several under `models`, each as it would be alone, best first."""
+    """Return one model as an object, or several in a list `models`, best first."""
     objects = [_as_results(scores, model) for model in scores.models]
     seeds = {"seeds": [asdict(one) for one in scores.seeds]} if scores.seeds else {}
     whole = objects[0] if len(objects) == 1 else {"models": objects, **seeds}
@@ -30,7 +30,7 @@ def to_json(scores: Scores) -> str:
 
 
 def _as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
-    """What one model's file says.
+    """Return the object of one model.
 
     The suite is a group; its tasks are the clean images, each condition, and each corruption.
     """
@@ -99,7 +99,7 @@ def _numbers(key: str, estimate: Estimate, spread: float | None = None) -> dict[
 
 
 def _directions(values: Mapping[str, Any]) -> dict[str, bool]:
-    """Which way each number is good, for those that have one."""
+    """Return whether higher is better, for numbers that have a direction."""
     plain = (key.partition(",")[0] for key in values if "," in key)
     named = {key: "accuracy" if key in ("acc", "acc5") else key for key in plain if not key.endswith(_ENDS)}
     better = {key: metrics[name].better for key, name in named.items()}
@@ -130,5 +130,5 @@ def _timestamp(text: str) -> float | None:
 
 
 def to_csv(scores: Scores) -> str:
-    """All numbers of all models; shares and ratios, not percent, with all their digits."""
+    """Return all numbers of all models as CSV; fractions and ratios, not rounded."""
     return csv_text(COLUMNS, ((spreadsheet_cell(row[0]), *row[1:]) for row in tidy_rows(scores)))

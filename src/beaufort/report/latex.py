@@ -1,4 +1,4 @@
-"""LaTeX tables for a paper; they need the package booktabs."""
+"""LaTeX tables for papers, which require the package booktabs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PACKAGES = "% \\usepackage{booktabs} and, for \\textquotedbl, \\usepackage[T1]{f
 
 
 def to_latex(scores: Scores) -> str:
-    r"""The headline table and the errors under each corruption, for `\usepackage{booktabs}`."""
+    r"""Return the headline table and the errors under each corruption, for `\usepackage{booktabs}`."""
     ranking, errors = headline_table(scores), corruption_table(scores)
     about = f"{ranking.caption} {baseline_words(scores).replace('`', '')}"
     tables = [
@@ -59,7 +59,7 @@ def to_latex(scores: Scores) -> str:
 
 
 def escape_latex(text: str) -> str:
-    r"""Text that LaTeX prints as it is; what it cannot be sure to print becomes a question mark.
+    r"""Escape text for LaTeX; characters that pdflatex may not print become question marks.
 
     >>> print(escape_latex("a_b & 50%"))
     a\_b \& 50\%
@@ -70,7 +70,7 @@ def escape_latex(text: str) -> str:
 
 
 def latex_table(table: Table, caption: str, label: str) -> str:
-    """A table with booktabs' rules."""
+    """Return a table with rules of booktabs."""
     marks = table.marks or ("",) * len(table.header)
     header = [f"{escape_latex(t)}{_ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
     columns = "".join("l" if isinstance(cell, str) else "r" for cell in table.rows[0])
@@ -81,7 +81,7 @@ def latex_table(table: Table, caption: str, label: str) -> str:
 def booktabs(
     caption: str, label: str, columns: str, header: Sequence[str], *blocks: Sequence[Sequence[str]]
 ) -> str:
-    """A table of cells that are LaTeX; a rule stands between the header and each block of rows."""
+    """Return a table of cells in LaTeX, with a rule before each block of rows."""
     lines = [
         r"\begin{table}",
         r"\centering",

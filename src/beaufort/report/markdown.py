@@ -1,4 +1,4 @@
-"""Markdown: a report as GitHub renders it, and a section of a model card."""
+"""Markdown reports, and sections of model cards."""
 
 from __future__ import annotations
 
@@ -27,33 +27,35 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$!])")
 
 
 def to_markdown(scores: Scores) -> str:
-    """The headline in words, the headline table, and the error under each corruption."""
+    """Return the headline in words, the headline table, and the error under each corruption."""
     first = headline(scores, scores.models[0])
     ranking = headline_table(scores)
     before, tick, after = baseline_words(scores).partition("`")  # the baseline's name stays as code
     lacking = sorted(scores.results.incomplete.items())
     each = ", ".join(f"{name} lacks {counted(n, 'condition')}" for name, n in lacking)
-    left_out = [escape_markdown(f"Left out, as their predictions are incomplete: {each}.")] if lacking else []
+    omitted = (
+        [escape_markdown(f"Omitted, because their predictions are incomplete: {each}.")] if lacking else []
+    )
     paragraphs = [
         f"**{escape_markdown(first.sentence)}** {escape_markdown(first.standing)}".rstrip(),
         f"{escape_markdown(ranking.caption)} {escape_markdown(before)}{tick}{after}",
         *map(escape_markdown, scores.notes),
         markdown_table(ranking),
-        *left_out,
+        *omitted,
         *captioned_tables([corruption_table(scores), *optional_tables(scores).values()]),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
 
 def captioned_tables(tables: Iterable[Table]) -> Iterator[str]:
-    """The caption of each table as a paragraph, then the table."""
+    """Yield the caption of each table as a paragraph, then the table."""
     for table in tables:
         yield escape_markdown(table.caption)
         yield markdown_table(table)
 
 
 def markdown_table(table: Table) -> str:
-    """A table; numbers to the right, an arrow for which way is good."""
+    """Return a table, with arrows for the direction of better values."""
     marks = table.marks or ("",) * len(table.header)
     header = [f"{escape_markdown(t)}{ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
     numbers = [not isinstance(cell, str) for cell in table.rows[0]]
@@ -63,7 +65,7 @@ def markdown_table(table: Table) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Text that stays text: no markup, no HTML, one line.
+    r"""Escape Markdown and HTML, and join lines.
 
     >>> print(escape_markdown("a_b|<i>"))
     a\_b\|\<i\>
@@ -78,15 +80,15 @@ def _cell(cell: str | Estimate | None) -> str:
 
 
 def to_card(scores: Scores) -> str:
-    """The front matter of a model card with every model's results, and a section to paste below it.
+    """Return the front matter of a model card with the results of all models, and a section.
 
-    Values in `model-index` are percent, as the tables'.
+    Values in `model-index` are in percent.
     """
     return f"{front_matter([scores])}\n## Robustness\n\n{card_section(scores)}"
 
 
 def front_matter(parts: Sequence[Scores]) -> str:
-    """Every model's results on all data sets, as `model-index`."""
+    """Return the results of all models on all datasets, as `model-index`."""
     results: dict[str, list[dict[str, Any]]] = {}
     for scores in parts:
         for model in scores.models:
@@ -96,11 +98,11 @@ def front_matter(parts: Sequence[Scores]) -> str:
 
 
 def card_section(scores: Scores) -> str:
-    """What people read about one data set, without a heading."""
+    """Return the section about one dataset, without a heading."""
     parts = [
         escape_markdown(headline(scores, scores.models[0]).sentence),
         f"{escape_markdown(about(scores))} {escape_markdown(baseline_words(scores).replace('`', ''))} "
-        f"Measured with Beaufort {__version__}; in brackets {100 * scores.level:g} % intervals.",
+        f"Measured with Beaufort {__version__}; brackets contain {100 * scores.level:g} % intervals.",
         *map(escape_markdown, scores.notes),
         markdown_table(headline_table(scores)),
         *captioned_tables([corruption_table(scores)]),

@@ -1,4 +1,4 @@
-"""Reports of suites of several datasets: a table of all with their clean counterparts, then each."""
+"""Reports of suites of several datasets: a table of all with their clean counterparts, then details."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def to_text_of_several(
     title: str | None = None,
     clusters: Mapping[str, str] | None = None,
 ) -> str:
-    """A report of all data sets of a suite in one text.
+    """Return a report on all datasets of a suite.
 
     Args:
-        scores: one for each data set.
+        scores: the scores of each dataset.
         format: one of `FORMATS`.
-        title: of the page; the suite's if None.
+        title: title of the page; the suite's if None.
         clusters: as for `score`.
     """
     validate_choice("report format", format, FORMATS)
@@ -63,16 +63,16 @@ def to_text_of_several(
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
     table = shift_table(rows, scores)
     heads = [one.suite for one in scores if one.suite.families]
-    alone = [one for one in scores if not one.suite.families]  # others tell theirs in their texts
+    alone = [one for one in scores if not one.suite.families]  # the texts of others contain theirs
     notes, plain = _notes(alone), _more_tables(alone)
-    if format == "latex":  # labels are of the whole document, so each has the name of its data set
+    if format == "latex":  # labels are of the whole document, so each has the name of its dataset
         own = [
             text.replace("\\label{tab:beaufort-", f"\\label{{tab:beaufort-{suite.name}-")
             for suite, text in zip(heads, texts, strict=True)
         ]
-        told = [f"% {escape_latex(note)}\n" for note in notes]
+        comments = [f"% {escape_latex(note)}\n" for note in notes]
         more = [latex_table(one, one.caption, name) for name, one in plain.items()]
-        return "\n\n".join(["".join(told) + latex_table(table, table.caption, "shifts"), *more, *own])
+        return "\n\n".join(["".join(comments) + latex_table(table, table.caption, "shifts"), *more, *own])
     card = format == "card"  # the results of all data sets stand before it, and it is a section of a page
     head = "## Robustness" if card else f"# {escape_markdown(named)}"
     first = [head, *map(escape_markdown, [table.caption, *notes])]
@@ -107,15 +107,15 @@ def _called(row: ShiftScore) -> str:
 
 
 def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
-    """One file: the table, errors under single shifts, and the page of every suite of corruptions alone."""
+    """Return the page: the table, errors under single shifts, and the pages of suites of corruptions."""
     table = shift_table(rows, scores)
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
     pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
     each = [(one.suite.title, corruption_table(one)) for one in scores if one.suite.shifts]
     unmarked = [one for one in scores if one not in marked and not one.suite.sequences]
     each += list(_more_tables(unmarked).items())
-    films = [one for one in scores if one.suite.sequences]
-    tables = [some for one in films for some in (headline_table(one), *optional_tables(one).values())]
+    sequences = [one for one in scores if one.suite.sequences]
+    tables = [some for one in sequences for some in (headline_table(one), *optional_tables(one).values())]
     sections = {
         "shifts": ("Datasets", True),
         "each": ("Details", each),
@@ -139,7 +139,7 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
 
 
 def _more_tables(scores: Sequence[Scores]) -> dict[str, Table]:
-    """Groups of images and trainings of one recipe, if some were asked for, by data set and what they are."""
+    """Return the optional tables of all datasets, by dataset and subject."""
     return {
         f"{one.suite.name}-{name}": replace(table, caption=f"{one.suite.name}: {table.caption}")
         for one in scores
@@ -152,13 +152,13 @@ def _cells(table: Table) -> list[list[tuple[str, str]]]:
 
 
 def _cell(cell: TableCell) -> tuple[str, str]:
-    """What a cell says, and the ends of its interval."""
+    """Return the text of a cell, and its interval."""
     if isinstance(cell, Estimate):
         return value_and_bounds(cell)
     return "–" if cell is None else cell, ""
 
 
 def _notes(scores: Sequence[Scores]) -> list[str]:
-    told = [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
+    found = [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
     divided = [one for one in scores if one.suite.sequences and one.baseline is not None]
-    return list(dict.fromkeys([*told, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]))
+    return list(dict.fromkeys([*found, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]))

@@ -1,7 +1,6 @@
-"""The numbers that the page draws, as JSON: each once.
+"""The numbers that the page draws, as JSON.
 
-They have all their digits: rounded twice, here and on the page, some would differ from the same number in a
-table.
+They are not rounded: rounded here and again on the page, some would differ from the same number in a table.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from beaufort.results import BINS, Calibration, Scores
 
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
-    """What `page.js` reads."""
+    """Return the data that `page.js` reads."""
     suite, baseline = scores.suite, scores.baseline
     curves = mean_curves(scores)
     classes = examples.classes if examples else scores.results.classes
@@ -121,9 +120,9 @@ def _examples(examples: Examples, used: set[int]) -> dict[str, Any]:
             {
                 "name": strip.name,
                 "truth": strip.truth,
-                "pictures": strip.images,
+                "images": strip.images,
                 "by": list(strip.predictions),
-                "answers": [[pair(one) for one in row] for row in strip.predictions.values()],
+                "predictions": [[pair(one) for one in row] for row in strip.predictions.values()],
             }
         )
     mistakes: dict[str, list[list[Any]]] | None = None
@@ -137,7 +136,7 @@ def _examples(examples: Examples, used: set[int]) -> dict[str, Any]:
                 for one in found
             ]
     return {
-        "pictures": examples.images,
+        "images": examples.images,
         "strips": strips,
         "mistakesBy": None if mistakes is None else list(mistakes),
         "mistakes": None if mistakes is None else list(mistakes.values()),

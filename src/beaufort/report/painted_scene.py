@@ -1,4 +1,4 @@
-"""Pictures to corrupt when none is given: a landscape, and a digit.
+"""Default images to corrupt: a landscape, and a digit.
 
 Both are computed, so that a gallery needs no file and looks the same everywhere.
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 _FINE = 4
-"""How much larger the landscape is painted than it comes out: its edges are smooth that way."""
+"""Oversampling of the landscape, for smooth edges."""
 
 _Color = tuple[int, int, int]
 _Hill = tuple[float, float, float, float, _Color]
@@ -28,7 +28,7 @@ _ROLLING: tuple[_Hill, ...] = (
 
 
 def paint_scene(side: int = 224) -> Image.Image:
-    """A sunny landscape with smooth sky, straight edges, leaves, grass and small print; RGB, square."""
+    """Return a landscape with smooth sky, straight edges, leaves, grass and small print; RGB, square."""
     fine = side * _FINE
     canvas = Image.fromarray(_sky(fine))
     draw = ImageDraw.Draw(canvas)
@@ -45,7 +45,7 @@ def paint_scene(side: int = 224) -> Image.Image:
 
 
 def paint_digit(side: int = 28) -> Image.Image:
-    """A white 3 on black, as if written by hand; mode L, square."""
+    """Return a white 3 on black, as if written by hand; mode L, square."""
     fine = side * 16
     canvas = Image.new("L", (fine, fine))
     draw = ImageDraw.Draw(canvas)
@@ -74,8 +74,8 @@ def _sky(fine: int) -> NDArray[np.uint8]:
     stops = np.array(_SKY, np.float64)
     at = np.clip(y / 0.62, 0, 1)[..., None] * (len(stops) - 1)
     low = np.minimum(at.astype(int), len(stops) - 2)
-    share = at - low
-    color = stops[low[..., 0]] * (1 - share) + stops[low[..., 0] + 1] * share
+    fraction = at - low
+    color = stops[low[..., 0]] * (1 - fraction) + stops[low[..., 0] + 1] * fraction
     distance = np.hypot(x - 0.22, y - 0.20)[..., None]
     glow = np.exp(-((distance / 0.17) ** 2)) * 0.55 + np.exp(-((distance / 0.5) ** 2)) * 0.15
     color = color * (1 - glow) + np.array(_SUN) * glow
@@ -158,8 +158,8 @@ def _house(draw: ImageDraw.ImageDraw, fine: int) -> None:
     roof = [(0.505, 0.57), (0.60, 0.425), (0.82, 0.425), (0.915, 0.57)]
     draw.polygon([(fine * x, fine * y) for x, y in roof], fill=(186, 62, 50))
     for row in range(1, 6):  # tiles
-        share = row / 6
-        y, x0, x1 = 0.425 + 0.145 * share, 0.60 - 0.095 * share, 0.82 + 0.095 * share
+        down = row / 6
+        y, x0, x1 = 0.425 + 0.145 * down, 0.60 - 0.095 * down, 0.82 + 0.095 * down
         draw.line((fine * x0, fine * y, fine * x1, fine * y), fill=(146, 42, 38), width=fine // 300)
         for step in range(18):
             x = x0 + (x1 - x0) * (step + 0.5 * (row % 2)) / 18

@@ -1,4 +1,4 @@
-"""How the numbers were made: what a reader needs to make them again, and nothing of anybody's disk."""
+"""Provenance of the numbers: what a reader needs to reproduce them, without paths of the author's disk."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from beaufort.results import Scores
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SHOWN = 6
-"""Commands and machines told in full."""
+"""Largest number of commands or machines that are listed."""
 
 
 class Fact(NamedTuple):
-    """One line of the foot of a report."""
+    """One line of the provenance."""
 
     name: str
     values: tuple[str, ...]
 
 
 def provenance_facts(scores: Scores) -> list[Fact]:
-    """Versions, seeds, digests, commands, machines and times, in a fixed order."""
+    """Return versions, seeds, digests, commands, machines and times, in a fixed order."""
     results = scores.results
     setting, seed, origins = results.setting, results.setting.seed, results.origins
     suite, baseline, order = scores.suite, scores.baseline, setting.order
     way = f"shuffled with the seed {order}"
     if isinstance(order, str):
-        way = f"classes take turns, with the seed {order.removeprefix('spread ')}"
+        way = f"balanced over classes, with the seed {order.removeprefix('spread ')}"
     unread = {one.model: one.unread for one in scores.models if one.unread}
-    lost = (f"{name}: {counted(count, 'image')} without a prediction" for name, count in unread.items())
+    lost = (f"{name}: {counted(count, 'image')}" for name, count in unread.items())
     lacking = (f"{name} lacks {counted(n, 'condition')}" for name, n in sorted(results.incomplete.items()))
     facts = [
         Fact("Suite", (f"{suite.name}, version {suite.version}", f"sha256:{suite.digest}")),
         Fact("Data", (f"{results.dataset}, {counted(scores.images, 'image')}", f"sha256:{setting.data}")),
         Fact("Order of the images", () if order is None else (way,)),
         Fact("Labels", results.spaces),
-        Fact("Seed of the corruptions", (str("none: nothing is random" if seed is None else seed),)),
-        Fact("Models", tuple(f"{one.model} {one.digest or 'without a digest'}" for one in scores.models)),
+        Fact("Seed of the corruptions", (str("none (no corruption is random)" if seed is None else seed),)),
+        Fact("Models", tuple(f"{one.model} {one.digest or '(no digest)'}" for one in scores.models)),
         Fact("Baseline", (f"{baseline.name}: {baseline.title}", baseline.source) if baseline else ("none",)),
         Fact("Intervals", _intervals(scores)),
-        Fact("Left out", tuple(lost)),
-        Fact("Models left out", tuple(lacking)),
+        Fact("Images without a prediction", tuple(lost)),
+        Fact("Incomplete models", tuple(lacking)),
         *_runs(origins),
         Fact("Report", (f"beaufort {__version__}",)),
     ]
@@ -58,11 +58,11 @@ def _intervals(scores: Scores) -> tuple[str, ...]:
     if scores.clusters != scores.images:
         over = f"{counted(scores.clusters, 'cluster')} of {over}"
     return (
-        f"{level}, over {over} with all versions of each; one accuracy alone: Clopper and Pearson's exact "
-        "interval; everything else: Gaffke's interval for means of bounded numbers, of which that one is a "
-        "special case; the calibration error: its lower end comes from a bootstrap",
-        "they cover the choice of images; not the seed of a training, the seed of the corruptions, errors of "
-        "a published baseline, or wrong labels",
+        f"{level}, over {over} with all versions of each; accuracies under one condition: Clopper-Pearson; "
+        "other means: Gaffke's interval for means of bounded values, which generalizes the former; "
+        "calibration error: bootstrap for the lower end",
+        "they cover the sampling of images, but not the training run, the seed of the corruptions, errors "
+        "of a published baseline, or wrong labels",
     )
 
 
@@ -71,7 +71,7 @@ def _runs(origins: Iterable[Mapping[str, Any]]) -> list[Fact]:
     times = sorted(str(one["time"]) for one in known if one.get("time"))
     span = " to ".join(dict.fromkeys(_time(time) for time in (times[:1] + times[-1:])))
     return [
-        Fact("Predictions made", (span,) if span else ()),
+        Fact("Predictions computed", (span,) if span else ()),
         Fact("Commands", _cut(_distinct(_command(one.get("command")) for one in known))),
         Fact("Versions", _versions(known)),
         Fact("Machines", _cut(_distinct(_machine(one.get("machine")) for one in known))),
@@ -80,7 +80,7 @@ def _runs(origins: Iterable[Mapping[str, Any]]) -> list[Fact]:
 
 
 def without_folders(text: str) -> str:
-    """A word of a command line with the names of files in place of absolute paths; addresses stay.
+    """Return a word of a command line without the directories of absolute paths; URLs stay.
 
     >>> without_folders("--data=/home/me/photos"), without_folders("csv:/data/x#test"), without_folders("a/b")
     ('--data=photos', 'csv:x#test', 'a/b')
@@ -112,7 +112,7 @@ def _command(words: object) -> str:
 
 
 def _time(text: str) -> str:
-    """`2026-11-15 11:30 UTC` of what a run noted."""
+    """Return a time as `2026-11-15 11:30 UTC`."""
     return re.sub(r"^(\S{10})T(\d\d:\d\d)\S*\+00:00$", r"\1 \2 UTC", text)
 
 
@@ -120,12 +120,12 @@ def _machine(facts: object) -> str:
     if not isinstance(facts, Mapping):
         return ""
     system, processor, cores = (facts.get(key) for key in ("system", "processor", "cores"))
-    told = [str(part) for part in (system, processor) if part]
-    return ", ".join([*told, *([counted(int(cores), "core")] if isinstance(cores, int) else [])])
+    parts = [str(part) for part in (system, processor) if part]
+    return ", ".join([*parts, *([counted(int(cores), "core")] if isinstance(cores, int) else [])])
 
 
 def _versions(origins: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Each package with the versions that were used of it."""
+    """Return each package with the versions that were used."""
     found: dict[str, dict[str, None]] = {}
     for one in origins:
         if one.get("python"):
@@ -133,8 +133,8 @@ def _versions(origins: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         versions = one.get("versions")
         for name, version in sorted(versions.items()) if isinstance(versions, Mapping) else ():
             found.setdefault(str(name), {})[str(version)] = None
-    told = (f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(found.items()))
-    return (", ".join(told),) if found else ()
+    found_texts = (f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(found.items()))
+    return (", ".join(found_texts),) if found else ()
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Figures of the page alone, for a notebook."""
+"""Single figures of the page, for notebooks."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from beaufort.report.wording import default_title
 from beaufort.results import Scores
 
 FIGURES = {"bars": 640, "calibration": 760, "comparison": 760, "curves": 760, "heatmap": 860}
-"""What can be shown, and how many pixels high."""
+"""Kinds of figures, with their height in pixels."""
 
 
 class HasScores(Protocol):
-    """What `evaluate` returns."""
+    """Anything with scores, such as the result of `evaluate`."""
 
     def scores(self, **options: Any) -> Scores: ...
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that a notebook shows and a browser opens; it needs no other file and no network."""
+    """A self-contained figure for notebooks and browsers."""
 
     title: str
     html: str
-    """A whole page with the figure alone."""
+    """A page that contains only the figure."""
     height: int
-    """In pixels, of its frame in a notebook."""
+    """Height of its frame in a notebook, in pixels."""
 
     def save(self, path: Path | str) -> Path:
         """Write the figure as an HTML file."""
@@ -50,13 +50,13 @@ class Figure:
 def figure(
     of: Scores | HasScores, kind: str, *, model: str | None = None, compare: str | None = None
 ) -> Figure:
-    """A figure of the page: `curves`, `heatmap`, `comparison`, `bars` or `calibration`.
+    """Return a figure of the page: `curves`, `heatmap`, `comparison`, `bars` or `calibration`.
 
     Args:
-        of: scores, or what `evaluate` returned.
-        kind: which one.
-        model: whose; the best one's if None.
-        compare: a model beside it; `comparison` takes the next best one if None.
+        of: scores, or the result of `evaluate`.
+        kind: kind of the figure.
+        model: model to show; the best one if None.
+        compare: model to compare with; for `comparison`, the next best one if None.
     """
     validate_choice("figure", kind, FIGURES)
     scores = of if isinstance(of, Scores) else of.scores(calibration=kind == "calibration")
@@ -78,17 +78,17 @@ def figure(
 
 def _check(scores: Scores, kind: str) -> None:
     if not scores.suite.corruptions:
-        raise OptionError(f"figures need corruptions, and {scores.suite} has none")
+        raise OptionError(f"figures require corruptions, and {scores.suite} has none")
     if kind == "curves" and not has_curves(scores):
-        raise OptionError(f"curves need several severities, and {scores.suite} has one of each corruption")
+        raise OptionError(f"curves require several severities, and {scores.suite} has one of each corruption")
     if kind == "comparison" and len(scores.models) < 2:
-        raise OptionError("comparison needs at least two models, got 1")
+        raise OptionError("comparison requires at least two models, got 1")
     if kind == "calibration" and not scores.models[0].calibration:
-        raise OptionError("calibration was left out of these scores; score with calibration=True")
+        raise OptionError("these scores have no calibration; pass calibration=True to score")
 
 
 def _places(scores: Scores, kind: str, model: str | None, compare: str | None) -> tuple[int, int]:
-    """The places of the chosen model and of the one beside it; -1 if there is none."""
+    """Return the indices of the model and of the one to compare with, -1 if none."""
     names = [one.model for one in scores.models]
     for name in (model, compare):
         if name is not None:

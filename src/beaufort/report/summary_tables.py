@@ -12,27 +12,27 @@ from beaufort.report.wording import ARROWS, units, words
 from beaufort.results import Linear, Scores
 
 _WIDE = 6
-"""Models up to which a table has one column for each; beyond, models are its rows."""
+"""Largest number of models that are columns; more models are rows."""
 
 TableCell = str | Estimate | None
-"""A text, a number, or nothing."""
+"""Text, a number, or an empty cell."""
 
 _Rows = list[tuple[TableCell, ...]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells for a format to write: texts, and estimates that are fractions or ratios."""
+    """A table of texts and estimates (fractions or ratios), which each format writes in its way."""
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     marks: tuple[str, ...] = ()
-    """For each column which way is good: `lower`, `higher`, or nothing."""
+    """Direction of better values of each column: `lower`, `higher` or empty."""
 
 
 def headline_table(scores: Scores) -> Table:
-    """A row per model: place, headline numbers, clean accuracy."""
+    """Return a table with a row per model: place, headline metrics, clean accuracy."""
     several = len(scores.models) > 1
     named = list(scores.models[0].metrics)
     header = ["Model", *(scores.metric_title(name) for name in named), "Clean accuracy"]
@@ -52,12 +52,12 @@ def headline_table(scores: Scores) -> Table:
 
 
 def _metric_cell(name: str, estimate: Estimate) -> TableCell:
-    """Cells are in percent; a number that is no fraction is written out."""
+    """Return a cell in percent, or as text for metrics that are not in percent."""
     return estimate if metrics[name].in_percent else metrics[name].shown(estimate)
 
 
 def corruption_table(scores: Scores) -> Table:
-    """The error under each corruption, the mean over severities."""
+    """Return the error under each corruption, the mean over severities."""
     over = "under each corruption, the mean over severities"
     if scores.suite.sequences:
         over = "over each sequence, the mean over frames"
@@ -72,7 +72,7 @@ def corruption_table(scores: Scores) -> Table:
 
 
 def _by_model(caption: str, corner: str, heads: list[str], columns: dict[str, list[TableCell]]) -> Table:
-    """Models as columns, or as rows if many."""
+    """Return a table with models as columns, or as rows if there are many."""
     if len(columns) <= _WIDE:
         header = (corner, *columns)
         rows: _Rows = [(head, *cells) for head, *cells in zip(heads, *columns.values(), strict=True)]
@@ -82,7 +82,7 @@ def _by_model(caption: str, corner: str, heads: list[str], columns: dict[str, li
 
 
 def baseline_words(scores: Scores) -> str:
-    """Which baseline the numbers are divided by."""
+    """Return the baseline that the numbers are divided by, in words."""
     if scores.baseline is None:
         return "No baseline."
     if scores.baseline.stored or scores.baseline.movement is not None:
@@ -91,23 +91,23 @@ def baseline_words(scores: Scores) -> str:
 
 
 def error_of(accuracy: Estimate) -> Estimate:
-    """The error of an accuracy, and the other way around."""
+    """Return 1 - x: the error of an accuracy, or the accuracy of an error."""
     return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
 
 
 def optional_tables(scores: Scores) -> dict[str, Table]:
-    """Tables that only some reports have, by what they are about."""
+    """Return the tables that only some reports have, by their subject."""
     tables = {
         "sequences": _movement_table(scores),
         "C-bar": _unseen_table(scores),
         "groups": _group_table(scores),
-        "trainings": _seeds_table(scores),
+        "training runs": _seeds_table(scores),
     }
     return {title: table for title, table in tables.items() if table is not None}
 
 
 def _movement_table(scores: Scores) -> Table | None:
-    """How often predictions flip and how far the five best classes move over each sequence, a row each."""
+    """Return the flip probability and the top-5 distance of each sequence."""
     if not scores.suite.sequences:
         return None
     several, kinds = len(scores.models) > 1, list(scores.models[0].movement)
@@ -116,11 +116,11 @@ def _movement_table(scores: Scores) -> Table | None:
         (words(name), *(_metric_cell(kind, model.movement[kind][name]) for model, kind in columns))
         for name in scores.suite.sequences
     ]
-    far = "; and how far the five best classes move, from 0 to 15" if len(kinds) > 1 else ""
+    far = "; and the top-5 distance, from 0 to 15" if len(kinds) > 1 else ""
     caption = (
-        "Flip probability in percent: the fraction of frames whose prediction differs from that of the frame "
-        f"before, for noise from that of the first one{far}. Intervals are over {units(scores)}. Labels are "
-        "not used: a model that always predicts the same has 0."
+        "Flip probability in percent: the fraction of frames whose prediction differs from that of the "
+        f"previous frame (for noise, of the first one){far}. Intervals are over {units(scores)}. Labels are "
+        "not used: a model that always predicts the same class has 0."
     )
     titles = {"flip_probability": "flips", "top5_distance": "top-5 distance"}
     heads = [
@@ -130,7 +130,7 @@ def _movement_table(scores: Scores) -> Table | None:
 
 
 def _unseen_table(scores: Scores) -> Table | None:
-    """The error on corruptions that nobody tuned for beside that on the common ones, if a suite has both."""
+    """Return the errors under common corruptions and under those of C-bar, if a suite has both."""
     names = scores.suite.corruptions
     unseen = [name for name in names if corruptions[name].group == "unseen"]
     common = [name for name in names if name in SUBSETS["common"]]
@@ -141,16 +141,16 @@ def _unseen_table(scores: Scores) -> Table | None:
         first, second = (Linear.mean([model.error_forms[name] for name in part]) for part in (common, unseen))
         rows.append((model.model, *(one.estimate(scores.level) for one in (first, second, second - first))))
     caption = (
-        f"Error in percent, the mean over {counted(len(common), 'corruption')} and, beside it, over "
-        f"{counted(len(unseen), 'corruption')} of C-bar. An augmentation that looks like a corruption lowers "
-        "the error under it; C-bar was chosen to be unlike ImageNet-C."
+        f"Error in percent, the mean over {counted(len(common), 'common corruption')} and over "
+        f"{counted(len(unseen), 'corruption')} of C-bar, which are dissimilar to those of ImageNet-C. Data "
+        "augmentation that is similar to a corruption lowers the error under it."
     )
     header = ("Model", f"Common ({len(common)})", f"C-bar ({len(unseen)})", "C-bar minus common")
     return Table(caption, header, tuple(rows), ("", "lower", "lower", ""))
 
 
 def _group_table(scores: Scores) -> Table | None:
-    """The accuracy in each group and in the worst one."""
+    """Return the accuracy in each group and in the worst one."""
     found = {model.model: model.groups for model in scores.models if model.groups is not None}
     if not found:
         return None
@@ -159,22 +159,22 @@ def _group_table(scores: Scores) -> Table | None:
     unit = "n counts images" if scores.clusters == scores.images else "n counts clusters of images"
     caption = (
         f"Accuracy in percent in {counted(len(first.accuracies), 'group')} of images, the mean over all "
-        f"conditions; all intervals of a model hold together with {100 * scores.level:g} %; {unit}."
+        f"conditions, with {100 * scores.level:g} % intervals adjusted for all groups; {unit}."
     )
     columns: dict[str, list[TableCell]] = {}
     if len(found) <= _WIDE:
-        heads = ["worst group", "which is", *sizes]
+        heads = ["worst group", "its name", *sizes]
         for name, one in found.items():
             columns[name] = [one.worst, one.worst_name, *one.accuracies.values()]
     else:
-        heads = ["Which is worst", "worst group", *sizes]
+        heads = ["Worst group", "its accuracy", *sizes]
         for name, one in found.items():
             columns[name] = [one.worst_name, one.worst, *one.accuracies.values()]
     return _by_model(caption, "Group", heads, columns)
 
 
 def _seeds_table(scores: Scores) -> Table | None:
-    """For each recipe and metric the mean over training runs, and how much they vary."""
+    """Return the mean and the spread of each metric over the training runs of each recipe."""
     if not scores.seeds:
         return None
     rows: _Rows = []
@@ -192,8 +192,8 @@ def _seeds_table(scores: Scores) -> Table | None:
                 )
             )
     caption = (
-        "Training runs of one recipe. The interval is over images, for just these runs; the standard "
-        "deviation is over runs."
+        "Training runs of one recipe. The interval of the mean is over images, for these runs; the standard "
+        "deviation (SD) is over runs."
     )
-    header = ("Recipe", "Metric", "Mean", "SD over trainings", "Range", "Trainings")
+    header = ("Recipe", "Metric", "Mean", "SD over runs", "Range", "Training runs")
     return Table(caption, header, tuple(rows), ("",) * len(header))

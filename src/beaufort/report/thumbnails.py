@@ -1,4 +1,4 @@
-"""Images as data URIs, small enough to stand in a page."""
+"""Thumbnails as data URIs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from beaufort._core.arrays import Bytes
 from beaufort.data.images import FORMATS, encode
 
 _SMALL = 64
-"""Images up to this side stay as they are, without loss; the page enlarges their pixels."""
+"""Largest side of images that are embedded without loss; the page enlarges their pixels."""
 
 _QUALITY = 78
 
 
 def image_uri(image: Image.Image, kind: str, quality: int) -> str:
-    """An image as a data URI; `kind` is `png` or `jpeg`."""
+    """Return an image as a data URI; `kind` is `png` or `jpeg`."""
     return f"data:image/{kind};base64,{b64encode(encode(image, FORMATS[kind], quality)).decode()}"
 
 
 def thumbnail_uri(pixels: Bytes, side: int) -> str:
-    """An image `(h, w, c)` as a data URI, its long side at most `side` unless it is small."""
+    """Return an image `(h, w, c)` as a data URI, its long side at most `side` unless it is small."""
     image = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0])
     if max(image.size) <= _SMALL:
         return image_uri(image, "png", _QUALITY)
@@ -34,7 +34,7 @@ def thumbnail_uri(pixels: Bytes, side: int) -> str:
 
 
 class Album:
-    """The images of a page, each once, and how many bytes they take."""
+    """The distinct images of a page, and their size in bytes."""
 
     def __init__(self) -> None:
         self.images: list[str] = []
@@ -42,11 +42,11 @@ class Album:
         self._known: dict[object, int] = {}
 
     def place(self, key: object) -> int | None:
-        """The place of the image of this key, if there is one."""
+        """Return the index of the image of this key, if there is one."""
         return self._known.get(key)
 
     def add(self, key: object, pixels: Bytes, side: int) -> int:
-        """Add an image unless its key is known, and return its place."""
+        """Add an image unless its key is known, and return its index."""
         if key not in self._known:
             uri = thumbnail_uri(np.ascontiguousarray(pixels), side)
             self._known[key] = len(self.images)

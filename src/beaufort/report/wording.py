@@ -1,4 +1,4 @@
-"""Names and numbers as people read them."""
+"""Names and numbers as text."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from beaufort.metrics.stats import Estimate
 from beaufort.results import Scores
 
 ARROWS = {"lower": " ↓", "higher": " ↑", "": ""}
-"""Which way a number is good."""
+"""Arrow for the direction of better values."""
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
 def words(name: str) -> str:
-    """A name without underscores.
+    """Return a name without underscores.
 
     >>> words("gaussian_noise")
     'gaussian noise'
@@ -22,7 +22,7 @@ def words(name: str) -> str:
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """A fraction in percent.
+    """Return a fraction in percent.
 
     >>> percent(0.7482)
     '74.8 %'
@@ -31,7 +31,7 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 
 def shown(estimate: Estimate | None) -> str:
-    """A fraction or ratio in percent with its interval; a dash if there is none.
+    """Return a fraction or ratio in percent with its interval; a dash for None.
 
     >>> shown(Estimate(0.7482, 0.726, 0.7701, 1000))
     '74.8 % [72.6, 77.0]'
@@ -40,7 +40,7 @@ def shown(estimate: Estimate | None) -> str:
 
 
 def value_and_bounds(estimate: Estimate) -> tuple[str, str]:
-    """A fraction or ratio in percent, and its interval; without one if it is exact.
+    """Return a fraction or ratio in percent, and its interval, which is empty if the value is exact.
 
     >>> value_and_bounds(Estimate(0.7482, 0.726, 0.7701, 1000))
     ('74.8', '[72.6, 77.0]')
@@ -49,17 +49,17 @@ def value_and_bounds(estimate: Estimate) -> tuple[str, str]:
     return f"{100 * estimate.value:z.1f}", bounds
 
 
-def spoken(names: list[str]) -> str:
-    """Names in a sentence.
+def spoken(names: list[str], conjunction: str = "and") -> str:
+    """Return names as a list in a sentence.
 
     >>> spoken(["a", "b", "c"])
     'a, b and c'
     """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {conjunction} {names[-1]}"
 
 
 def ordinal(number: int) -> str:
-    """A place in an order.
+    """Return an ordinal number.
 
     >>> ordinal(1), ordinal(12), ordinal(22), ordinal(111)
     ('first', '12th', '22nd', '111th')
@@ -71,7 +71,7 @@ def ordinal(number: int) -> str:
 
 
 def class_name(classes: tuple[str, ...], label: int) -> str:
-    """The name of a class; its number if it has none.
+    """Return the name of a class, or its number if it has no name.
 
     >>> class_name(("cat", "polar_bear"), 1), class_name((), 7)
     ('polar bear', 'class 7')
@@ -80,14 +80,14 @@ def class_name(classes: tuple[str, ...], label: int) -> str:
 
 
 def default_title(scores: Scores) -> str:
-    """The title of a report that is given none."""
+    """Return the default title of a report."""
     models = [one.model for one in scores.models]
     subject = models[0] if len(models) == 1 else counted(len(models), "model")
     return f"{subject} on {scores.suite.name}"
 
 
 def units(scores: Scores) -> str:
-    """What intervals are over."""
+    """Return the units that intervals are computed over."""
     if scores.clusters == scores.images:
         return "images"
     return f"{counted(scores.clusters, 'cluster')} of images"

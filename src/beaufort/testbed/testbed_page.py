@@ -91,7 +91,7 @@ def to_page(
             "ranking": "Effective robustness",
             **({"correlation": "Synthetic and natural shifts"} if data["correlation"] is not None else {}),
             **({"fits": "Trends"} if fits else {}),
-            "made": "How it was made",
+            "made": "Provenance",
         },
         figure=drawing.svg(),
         fits=fits,

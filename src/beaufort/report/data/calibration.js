@@ -1,5 +1,5 @@
-// Calibration as the damage grows.
-const GROUP = (name) => (name === 'clean' ? 'clean' : name === 'corrupted' ? 'under damage' : `severity ${name}`);
+// Calibration by severity.
+const GROUP = (name) => (name === 'clean' ? 'clean' : name === 'corrupted' ? 'corrupted' : `severity ${name}`);
 const tone = (name, i) => (name === 'clean' ? 0 : name === 'corrupted' ? 4 : Math.min(5, Number(name) || i));
 
 function frame(title, note, svg, label) {
@@ -28,19 +28,19 @@ function reliability(groups) {
     const k = tone(name, i);
     return [s('path', { class: `line${k}`, d: pathOf(points.map(([x, y]) => [px(x), py(y)])) }),
       points.map(([x, y, count]) => s('circle', { class: `spot${k}`, cx: px(x), cy: py(y), r: 1.2 + 4 * Math.sqrt(count / most),
-        'data-tip': `${GROUP(name)}\nconfidence ${percent(x)} %, right ${percent(y)}\u00a0%\n${count.toLocaleString('en')} answers` }))];
+        'data-tip': `${GROUP(name)}\nconfidence ${percent(x)} %, accuracy ${percent(y)}\u00a0%\n${count.toLocaleString('en')} predictions` }))];
   });
   const svg = s('svg', { viewBox: `0 0 ${side.w} ${side.h}`, 'aria-hidden': 'true' },
-    axes(FIFTHS, FIFTHS, 'confidence, %', 'right, %'),
+    axes(FIFTHS, FIFTHS, 'confidence, %', 'accuracy, %'),
     s('path', { class: 'dotted', d: `M${px(0)} ${py(0)}L${px(1)} ${py(1)}` }), lines);
-  return frame('Reliability', 'below the line: too sure', svg, 'Reliability diagram; the table below has its numbers');
+  return frame('Reliability', 'below the line: overconfident', svg, 'Reliability diagram; the table below has its numbers');
 }
 
 function overSeverity(groups, series, top, yTitle) {
   const at = groups.map(([name]) => (name === 'clean' ? 0 : Number(name) || 1)); // true to severity
   const span = at.at(-1) - at[0];
   const x = (i) => (span ? 0.04 + (0.92 * (at[i] - at[0])) / span : 0.5);
-  const xs = groups.map(([name], i) => [x(i), name === 'corrupted' ? 'damaged' : name]);
+  const xs = groups.map(([name], i) => [x(i), name === 'corrupted' ? 'corrupted' : name]);
   const ys = [0, 0.5, 1].map((v) => [v, percent(v * top, top < 0.1 ? 1 : 0)]);
   return s('svg', { viewBox: `0 0 ${side.w} ${side.h}`, 'aria-hidden': 'true' },
     axes(xs, ys, groups.some(([name]) => name === '1') ? 'severity' : '', yTitle), series(x, (v) => py(v / top)));
@@ -54,7 +54,7 @@ function eceChart(groups) {
     groups.map(([name, one], i) => {
       const at = px(x(i));
       return [s('path', { class: 'whisker', d: `M${at} ${y(one.ece[1])}V${y(one.ece[2])}M${at - 4} ${y(one.ece[1])}h8M${at - 4} ${y(one.ece[2])}h8` }),
-        s('circle', { class: 'point1', cx: at, cy: y(one.ece[0]), r: 4.5, 'data-tip': `${GROUP(name)}\nECE ${estimate(one.ece)}\nwith its chance part ${percent(one.raw)}\u00a0%; a calibrated model would show ${percent(one.floor)}\u00a0%\n${images()}` })];
+        s('circle', { class: 'point1', cx: at, cy: y(one.ece[0]), r: 4.5, 'data-tip': `${GROUP(name)}\nECE ${estimate(one.ece)}\nuncorrected ${percent(one.raw)}\u00a0%; expected for a calibrated model ${percent(one.floor)}\u00a0%\n${images()}` })];
     })], top, 'ECE, %');
   return frame('Calibration error', 'lower is better', svg, 'Calibration error by severity; the table below has its numbers');
 }
@@ -76,7 +76,7 @@ function gapChart(groups) {
 function calibrationTable(groups) {
   const cell = (text) => h('td', { class: 'num' }, text);
   const nats = (t, digits) => (t ? h('td', { class: 'num' }, `${fixed(t[0], digits)} `, h('small', null, `[${fixed(t[1], digits)}, ${fixed(t[2], digits)}]`)) : cell('∞'));
-  const heads = ['', 'ECE, %', 'as usually printed, %', 'if calibrated, %', 'confidence, %', 'accuracy, %', 'NLL', 'Brier', 'entropy, nats'];
+  const heads = ['', 'ECE, %', 'uncorrected ECE, %', 'expected if calibrated, %', 'confidence, %', 'accuracy, %', 'NLL', 'Brier', 'entropy, nats'];
   return scroller('Calibration', h('table', null, h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' },
       `${chosen().name}; ${images()}, ${D.bins} bins of equal width`),
     h('thead', null, h('tr', null, heads.map((text) => h('th', { scope: 'col', class: text ? 'num' : null }, text)))),

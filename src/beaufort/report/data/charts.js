@@ -1,11 +1,11 @@
 // Severity curves, and bars of errors.
 const W = 180, H = 120, LEFT = 20, RIGHT = 8, TOP = 8, BOTTOM = 16;
-// Where a severity stands on the axis, true to its distance from the others; clean images are 0.
+// Position of a severity on the axis; clean images are 0.
 const xAt = (i) => {
   const levels = ticks(), first = levels[0], last = levels.at(-1);
   return LEFT + ((levels[i] - first) * (W - LEFT - RIGHT)) / Math.max(last - first, 1);
 };
-const yAt = (share) => TOP + (1 - share) * (H - TOP - BOTTOM);
+const yAt = (fraction) => TOP + (1 - fraction) * (H - TOP - BOTTOM);
 const pathOf = (points) => 'M' + points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L');
 
 // Points of a curve: clean images first, if the suite has them.
@@ -30,7 +30,7 @@ function panel(title, c, rowOf, baseline) {
     ...mine.map((t, i) => [xAt(i), yAt(t[1])]).reverse()];
   const second = other && curveOf(other, rowOf(other));
   const names = ticks().map((level) => (level === 0 ? 'clean' : `severity ${level}`));
-  const told = `${title}${second ? `, then ${other.name}` : ''}\n` + mine.map((t, i) => `${names[i]}: ${estimate(t)}` +
+  const text = `${title}${second ? `, then ${other.name}` : ''}\n` + mine.map((t, i) => `${names[i]}: ${estimate(t)}` +
     (second ? `  |  ${estimate(second[i])}` : '')).join('\n') + `\n${images()}`;
   const svg = s('svg', { viewBox: `0 0 ${W} ${H}`, 'aria-hidden': 'true' },
     [0, 0.5, 1].map((y) => [s('path', { class: 'grid', d: `M${LEFT} ${yAt(y)}H${W - RIGHT}` }),
@@ -44,7 +44,7 @@ function panel(title, c, rowOf, baseline) {
     s('path', { class: 'one', d: pathOf(at(mine)) }),
     at(mine).map(([x, y]) => s('circle', { class: 'point1', cx: x, cy: y, r: 2.6 })));
   const last = mine[count - 1];
-  return h('figure', { class: `panel${c === null ? ' mean' : ''}`, 'data-c': c, 'data-tip': told, tabindex: '0', role: 'img', 'aria-label': told },
+  return h('figure', { class: `panel${c === null ? ' mean' : ''}`, 'data-c': c, 'data-tip': text, tabindex: '0', role: 'img', 'aria-label': text },
     h('figcaption', null, title, h('span', null, `${percent(last[0], 0)} % at ${D.severities.at(-1)}`)), svg);
 }
 
@@ -60,19 +60,19 @@ function drawCurves() {
 }
 
 function bar(title, c, mine, second, top, base) {
-  const share = (value) => `${(100 * value) / top}%`;
-  const told = `${title}\n${estimate(mine)}` + (second ? `\n${compared().name}: ${estimate(second)}` : '') + `\n${images()}`;
-  return h('div', { class: `bar${c === null ? ' total' : ''}`, 'data-c': c, 'data-tip': told, tabindex: '0', role: 'listitem', 'aria-label': told },
+  const width = (value) => `${(100 * value) / top}%`;
+  const text = `${title}\n${estimate(mine)}` + (second ? `\n${compared().name}: ${estimate(second)}` : '') + `\n${images()}`;
+  return h('div', { class: `bar${c === null ? ' total' : ''}`, 'data-c': c, 'data-tip': text, tabindex: '0', role: 'listitem', 'aria-label': text },
     h('span', null, title),
     h('span', { class: 'track', 'aria-hidden': 'true' },
-      h('i', { class: `fill${base && mine[0] > 1 ? ' over' : ''}`, style: `width:${share(mine[0])}` }),
-      base && h('i', { class: 'at', style: `left:${share(1)}` }),
-      h('i', { class: 'range', style: `left:${share(mine[1])};width:${share(mine[2] - mine[1])}` }),
-      second && h('i', { class: 'other', style: `left:${share(second[0])}` })),
+      h('i', { class: `fill${base && mine[0] > 1 ? ' over' : ''}`, style: `width:${width(mine[0])}` }),
+      base && h('i', { class: 'at', style: `left:${width(1)}` }),
+      h('i', { class: 'range', style: `left:${width(mine[1])};width:${width(mine[2] - mine[1])}` }),
+      second && h('i', { class: 'other', style: `left:${width(second[0])}` })),
     h('span', { class: 'value' }, `${percent(mine[0])} `, h('small', null, bracket(mine))));
 }
 
-// Round numbers up to the end of the scale, and 1 where that is the baseline.
+// Round numbers up to the end of the scale, and 1 if there is a baseline.
 function axisMarks(top, base) {
   const step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100].find((one) => top / one <= 5) || top;
   const round = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step);

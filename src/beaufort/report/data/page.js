@@ -1,4 +1,4 @@
-// What is chosen, and what that changes.
+// The selection, and drawing what depends on it.
 function drawHead() {
   if (!byId('sentence')) return;
   const model = chosen(), main = model.metrics[0], gauge = byId('gauge'), top = Number(gauge.dataset.top);
@@ -34,7 +34,7 @@ function applyFilter() {
   columnStyle.textContent = hidden.length ? `${hidden.join(',')}{display:none}` : '';
   for (const table of document.querySelectorAll('.heat-table')) roam(table);
   const note = byId('filter-count'), count = visible.filter(Boolean).length;
-  if (note) note.textContent = count ? '' : `nothing matches “${state.filter.trim()}”`;
+  if (note) note.textContent = count ? '' : `no match for “${state.filter.trim()}”`;
   signScrolls();
 }
 
@@ -44,34 +44,35 @@ function filterModels(text) {
   for (const row of document.querySelectorAll('tr[data-m]')) row.hidden = !visible[Number(row.dataset.m)];
   const count = visible.filter(Boolean).length;
   const note = byId('model-count');
-  note.textContent = !wanted ? '' : count ? `${count} of ${D.models.length}` : `nothing matches “${text.trim()}”`;
+  note.textContent = !wanted ? '' : count ? `${count} of ${D.models.length}` : `no match for “${text.trim()}”`;
   note.classList.toggle('none', Boolean(wanted) && !count);
   signScrolls();
 }
 
-// What is chosen stands in the address, by name, so that a link shows the same to others.
+// The address contains the selection by name, so that a link shows the same.
 const KEPT = { measure: 'error', order: 'suite', filter: '' };
 function keepState() {
   const words = new URLSearchParams();
   if (state.model) words.set('model', chosen().name);
   if (compared()) words.set('compare', compared().name);
+  else if (D.start) words.set('compare', ''); // nothing, in place of the preselected model
   for (const [key, usual] of Object.entries(KEPT)) if (state[key] !== usual) words.set(key, state[key]);
   const text = words.toString();
   try {
     history.replaceState(null, '', `${location.pathname}${text ? `?${text}` : ''}${location.hash}`);
-  } catch { /* a frame without an address of its own keeps none */ }
+  } catch { /* a frame without its own address */ }
 }
 function takeState() {
   Object.assign(state, D.start);
   const words = new URLSearchParams(location.search);
   const place = (name) => D.models.findIndex((model) => model.name === name);
   if (place(words.get('model')) >= 0) state.model = place(words.get('model'));
-  if (place(words.get('compare')) >= 0) state.compare = place(words.get('compare'));
+  if (words.has('compare')) state.compare = place(words.get('compare'));
   if (['error', 'accuracy'].includes(words.get('measure'))) state.measure = words.get('measure');
   if (['suite', 'worst'].includes(words.get('order'))) state.order = words.get('order');
   state.filter = words.get('filter') || '';
 }
-// What the controls show is what is chosen.
+// Let the controls show the selection.
 function showState() {
   if (byId('filter')) byId('filter').value = state.filter;
   if (byId('model')) [byId('model').value, byId('compare').value] = [String(state.model), String(state.compare)];
@@ -92,8 +93,9 @@ function drawModel() {
 }
 
 function choose(place) {
+  if (D.models.length === 2 && state.compare === place) state.compare = state.model;
   state.model = place;
-  byId('model').value = String(place);
+  showState();
   drawHead();
   drawModel();
   keepState();
@@ -130,7 +132,7 @@ if (byId('model')) {
 if (byId('model-filter')) byId('model-filter').addEventListener('input', (event) => filterModels(event.target.value));
 
 root.classList.remove('plain');
-if (E && E.pictures.length && E.pictures[0].startsWith('data:image/png')) document.body.classList.add('pixelated');
+if (E && E.images.length && E.images[0].startsWith('data:image/png')) document.body.classList.add('pixelated');
 takeState();
 showState();
 if (state.model) drawHead();

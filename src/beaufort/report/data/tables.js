@@ -21,7 +21,7 @@ function sortBy(button) {
   roam(table);
 }
 
-// One cell of a heat map can be reached with the tab key; arrows go on from there.
+// One cell of a heat map is focusable with the tab key; arrow keys move on from it.
 function roam(table) {
   for (const cell of table.querySelectorAll('td.heat[tabindex]')) cell.removeAttribute('tabindex');
   const first = [...table.querySelectorAll('td.heat')].find((cell) => cell.offsetParent !== null);
@@ -46,7 +46,7 @@ function move(event) {
   next.focus();
 }
 
-// Either number comes from the other; turned around twice, a half would no longer be one.
+// Both are passed: computed from each other twice, a value that ends in 5 would be rounded differently.
 function heatCell(error, accuracy, what, extra = {}) {
   const shown = state.measure === 'error' ? error : accuracy;
   return h('td', {
@@ -78,16 +78,16 @@ function heatTable(model, id) {
       `${model.name}: ${state.measure} in percent`), h('thead', null, head), h('tbody', null, rows));
 }
 
-// How far the model can be pushed, as a list beside the map.
+// Corruptions by the severity at which half of the clean accuracy is lost.
 function breakingPoints(model) {
   if (!model.breaks) return null;
   const by = new Map();
   model.breaks.forEach((severity, c) => by.set(severity, [...(by.get(severity) || []), c]));
   const entries = [...D.severities, null].filter((severity) => by.has(severity)).map((severity) => [
-    h('dt', null, severity === null ? `not surely, up to ${D.severities.at(-1)}` : `at ${severity}`),
+    h('dt', null, severity === null ? `not up to ${D.severities.at(-1)}` : `at ${severity}`),
     h('dd', null, by.get(severity).map((c, i) => h('span', { 'data-c': c }, D.corruptions[c])))]);
-  return h('aside', { class: 'breaks' }, h('h3', null, 'Half of its clean accuracy is surely gone'),
-    h('p', { class: 'faint' }, `The first severity at which it surely names fewer than half as many pictures correctly as without damage: the whole range is below ${percent(model.clean[1] / 2)}\u00a0%, half of the lower end for clean pictures.`),
+  return h('aside', { class: 'breaks' }, h('h3', null, 'Severity at which half of the clean accuracy is lost'),
+    h('p', { class: 'faint' }, `The lowest severity at which the whole interval of the accuracy is below ${percent(model.clean[1] / 2)}\u00a0%, half of the lower end of the clean accuracy’s interval.`),
     h('dl', null, entries));
 }
 
@@ -103,9 +103,9 @@ function drawHeatmap() {
     h('button', { type: 'button', 'data-measure': name, 'aria-pressed': String(state.measure === name) }, name));
   const steps = Array.from({ length: 24 }, (_, i) => h('b', { class: 'heat', style: `--v:${i / 23}` }));
   byId('heatmap-figure').replaceChildren(
-    h('p', { class: 'tools', role: 'group', 'aria-label': 'What the cells show' }, h('span', { class: 'faint' }, 'Show'), buttons),
+    h('p', { class: 'tools', role: 'group', 'aria-label': 'Measure' }, h('span', { class: 'faint' }, 'Show'), buttons),
     h('div', { class: 'beside' }, holders, other ? null : breakingPoints(model)),
-    h('p', { class: 'scale', 'aria-hidden': 'true' }, 'no errors', h('i', null, steps), 'all wrong'));
+    h('p', { class: 'scale', 'aria-hidden': 'true' }, '0\u00a0% error', h('i', null, steps), '100\u00a0%'));
   for (const holder of holders) roam(holder.firstChild);
 }
 
@@ -118,9 +118,9 @@ function drawClasses() {
     number(corrupted), clean ? number(clean) : h('td', null, '–'),
     clean ? h('td', { class: 'num', 'data-v': clean[0] - corrupted[0] }, percent(clean[0] - corrupted[0])) : h('td', null, '–'),
     h('td', { class: 'num', 'data-v': n }, n.toLocaleString('en'))));
-  const heads = ['Class', 'Accuracy under damage', 'Clean accuracy', 'Lost, in points', 'Images'].map((text, i) =>
+  const heads = ['Class', 'Accuracy under corruption', 'Clean accuracy', 'Drop, in points', 'Images'].map((text, i) =>
     h('th', { scope: 'col', 'aria-sort': 'none', class: i ? 'num' : null }, h('button', { type: 'button', 'data-first': i > 2 ? 'descending' : 'ascending' }, text)));
-  holder.replaceChildren(scroller('Worst classes', h('table', { class: 'sortable', id: 'classes-table' },
+  holder.replaceChildren(scroller('Classes with the lowest accuracy', h('table', { class: 'sortable', id: 'classes-table' },
       h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' }, `${chosen().name}, in percent with intervals`),
       h('thead', null, h('tr', null, heads)), h('tbody', null, rows))));
 }
