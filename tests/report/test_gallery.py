@@ -80,7 +80,7 @@ def test_digits_are_painted_for_mnist(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("subset", "says", "marked"),
     [
-        ("fog", "1 corruption of a painted picture; constants of the scale imagenet, seed 0.", False),
+        ("fog", "1 corruption of a painted image; constants of the scale imagenet, seed 0.", False),
         ("lines", "constants of the scale relative, seed 0.", False),
         ("cifar10-c-bar", "constants of the scales imagenet and relative, seed 0.", False),
         ("quantize", "constants of the scale mnist, seed 0.", True),

@@ -63,5 +63,5 @@ def test_what_is_refused(scores: Scores, alone: Scores, digits: tuple[Scores, ob
         figure(scores, "curves", model="goood")
     with pytest.raises(OptionError, match="at least two models, got 1"):
         figure(alone, "comparison")
-    with pytest.raises(OptionError, match="curves need several severities"):
+    with pytest.raises(OptionError, match="several severities"):
         figure(digits[0], "curves")

@@ -62,9 +62,10 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="COLUMNS,KEY=VALUE,…",
-            help="Write a table for a paper, with a column per `group` of corruptions or per `corruption`. "
-            "Keys: measure=error, accuracy or ce; intervals=no; published=yes for results of the suite's "
-            "paper.",
+            help="Write a table for a paper: imagenet-c, cifar10-c, mnist-c, … for the layout of papers "
+            "about that suite, or a column per `group` of corruptions or per `corruption`. Keys: "
+            "measure=error, accuracy or ce; intervals=yes or no; published=yes for the results of the "
+            "suite's paper.",
         ),
     ] = None,
     cluster_by: ClusterBy = None,
@@ -78,7 +79,7 @@ def report(
 
     `beaufort report results --format md`
 
-    `beaufort report mine yours --table group -o table.tex`
+    `beaufort report results --table imagenet-c -o table.tex`
 
     The page is one self-contained file. `--data` with the dataset of the run shows test images with their
     stored predictions; `--examples` shows images that may be passed on. `--labels` rescores stored
@@ -170,7 +171,9 @@ def _table_options(texts: list[str] | None) -> dict[str, Any]:
     """Return the arguments of `to_table`; none without `--table`."""
     values = parse_keys("--table", texts, ["measure", "intervals", "published"], unnamed="columns")
     if values and "columns" not in values:
-        raise OptionError("--table must name its columns, such as --table group,measure=ce")
+        raise OptionError(
+            "--table must name its columns, such as --table imagenet-c or --table group,measure=ce"
+        )
     for key in ("intervals", "published"):
         if key in values:
             if values[key] not in ("yes", "no"):

@@ -33,13 +33,23 @@ _ESCAPES = {
     '"': r"\textquotedbl{}",
     "–": "--",
     "×": r"$\times$",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "→": r"$\to$",
+    "ρ": r"$\rho$",
+    "≤": r"$\leq$",
+    "“": "``",
+    "”": "''",
+    "’": "'",
     "…": r"\dots{}",
 }
 _SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
 _ARROWS = {"lower": r" $\downarrow$", "higher": r" $\uparrow$", "": ""}
 
 
-PACKAGES = "% \\usepackage{booktabs} and, for \\textquotedbl, \\usepackage[T1]{fontenc}"
+PACKAGES = (
+    "% \\usepackage{booktabs}, \\usepackage{graphicx} and, for \\textquotedbl, \\usepackage[T1]{fontenc}"
+)
 
 
 def to_latex(scores: Scores) -> str:
@@ -65,7 +75,7 @@ def escape_latex(text: str) -> str:
     a\_b \& 50\%
     """
     line = " ".join(text.split())
-    plain = "".join(c if c.isprintable() else "?" for c in line)
+    plain = "".join(c if c.isprintable() and (c < "\u0250" or c in _ESCAPES) else "?" for c in line)
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], plain)
 
 
@@ -79,19 +89,38 @@ def latex_table(table: Table, caption: str, label: str) -> str:
 
 
 def booktabs(
-    caption: str, label: str, columns: str, header: Sequence[str], *blocks: Sequence[Sequence[str]]
+    caption: str,
+    label: str,
+    columns: str,
+    header: Sequence[str],
+    *blocks: Sequence[Sequence[str]],
+    above: Sequence[str] = (),
+    fit: bool = False,
 ) -> str:
-    """Return a table of cells in LaTeX, with a rule before each block of rows."""
+    """Return a table of cells in LaTeX, with a rule before each block of rows.
+
+    Args:
+        caption: text, which is escaped.
+        label: name of the label after `tab:`.
+        columns: alignment of the columns.
+        header: cells of the header.
+        blocks: rows of cells.
+        above: lines before the header.
+        fit: whether to scale the table to the width of the text; requires the package graphicx.
+    """
     lines = [
         r"\begin{table}",
         r"\centering",
         f"\\caption{{{escape_latex(caption)}}}",
         f"\\label{{tab:{label}}}",
     ]
-    lines += [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", f"{' & '.join(header)} \\\\"]
+    if fit:
+        lines += [r"\setlength{\tabcolsep}{3pt}", r"\resizebox{\linewidth}{!}{%"]
+    lines += [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", *above, f"{' & '.join(header)} \\\\"]
     for rows in blocks:
         lines += [r"\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+    end = r"\end{tabular}}" if fit else r"\end{tabular}"
+    return "\n".join([*lines, r"\bottomrule", end, r"\end{table}"])
 
 
 def _cell(cell: str | Estimate | None) -> str:

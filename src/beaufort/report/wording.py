@@ -39,14 +39,16 @@ def shown(estimate: Estimate | None) -> str:
     return "–" if estimate is None else f"{estimate:.1%}"
 
 
-def value_and_bounds(estimate: Estimate) -> tuple[str, str]:
+def value_and_bounds(estimate: Estimate, digits: int = 1) -> tuple[str, str]:
     """Return a fraction or ratio in percent, and its interval, which is empty if the value is exact.
 
     >>> value_and_bounds(Estimate(0.7482, 0.726, 0.7701, 1000))
     ('74.8', '[72.6, 77.0]')
     """
-    bounds = "" if estimate.exact else f"[{100 * estimate.low:z.1f}, {100 * estimate.high:z.1f}]"
-    return f"{100 * estimate.value:z.1f}", bounds
+    bounds = (
+        "" if estimate.exact else f"[{100 * estimate.low:z.{digits}f}, {100 * estimate.high:z.{digits}f}]"
+    )
+    return f"{100 * estimate.value:z.{digits}f}", bounds
 
 
 def spoken(names: list[str], conjunction: str = "and") -> str:

@@ -63,6 +63,8 @@ class ModelScores:
     """By corruption, what each image adds to the error."""
     ce_forms: Mapping[str, Linear]
     """By corruption, what each image adds to CE; empty without a baseline."""
+    clean_form: Linear | None = None
+    """What each image adds to the clean error; None without clean images."""
     groups: GroupScores | None = None
     """Accuracy in groups of images, if there are groups."""
     movement: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)

@@ -155,6 +155,13 @@ class _Scorer:
         forms = corruption_forms(self.columns, name, errors, self.divisor, kind)
         return {corruption: form.clustered(self.units) for corruption, form in forms.items()}
 
+    def clean(self, name: str, errors: Errors) -> Linear | None:
+        """Return the clean error, if there are clean images."""
+        if None not in self.columns:
+            return None
+        weights = np.array([float(column is None) for column in self.columns])
+        return Linear.of(0.0, {name: (errors, weights)}).clustered(self.units)
+
     def fractions(self, predictions: Predictions, hits: NDArray[np.bool_]) -> dict[Condition, Estimate]:
         """The fraction of images that each condition's row of `hits` has."""
         if self.units is None:
@@ -190,6 +197,7 @@ class _Scorer:
             calibration={},
             error_forms=error_forms,
             ce_forms=ce_forms,
+            clean_form=self.clean(name, errors),
             movement={
                 kind: self.estimates({one: form.clustered(self.units) for one, form in some.items()})
                 for kind, some in by_kind.items()
@@ -259,9 +267,9 @@ def _label_notes(results: Results, names: Sequence[str], unlabeled: int) -> list
 def _missing_metrics(suite: Suite, columns: Columns, divisors: Sequence[Divisor]) -> list[str]:
     """Notes on headline numbers that cannot be computed."""
     unable = {name: why for one in divisors for name, why in one.unable.items()}
-    own = [name for name in suite.metrics if name != "relative_mce" or None in columns]
-    wanted = unable if suite.sequences else own
-    return [f"{metrics[name].title} is not shown: {unable[name]}." for name in wanted if name in unable]
+    if None not in columns and "relative_mce" not in suite.metrics:
+        unable.pop("relative_mce", None)
+    return [f"{metrics[name].title} is not shown: {why}." for name, why in unable.items()]
 
 
 def _warnings(forms: Mapping[str, Linear]) -> list[str]:
