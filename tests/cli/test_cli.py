@@ -106,7 +106,7 @@ def test_many_failures_are_cut_short(tmp_path: Path) -> None:
             ["--corruption", "fog@2+snow@3", "--severity", "4"],
             "--severity 4 cannot be used with fog@2+snow@3",
         ),
-        (["--scale", "huge"], "must be one of auto, relative"),
+        (["--scale", "huge"], "available: auto, relative"),
         (["--jobs", "0"], "--jobs"),
         (["--quality", "101"], "from 1 to 100"),
         (["--format", "gif"], "keep"),

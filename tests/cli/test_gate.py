@@ -288,8 +288,8 @@ def test_groups_and_trainings_in_compare_and_report(store: str, tmp_path: Path) 
     page = tmp_path / "page.html"
     invoke("report", store, "-o", str(page), *options)
     html = page.read_text(encoding="utf-8")
-    assert '<section id="parts"><h2>Groups and trainings</h2>' in html
-    assert '<a href="#parts">Groups and trainings</a>' in html
+    assert '<section id="parts"><h2>Groups and training runs</h2>' in html
+    assert '<a href="#parts">Groups and training runs</a>' in html
 
 
 def test_bad_seeds_are_told(store: str) -> None:

@@ -226,7 +226,7 @@ def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--suite", "photos", "--corruption", "fog"), "--suite and --corruption cannot be used together"),
         (("--suite", "photos", "--severity", "3"), "--severity requires --corruption"),
         (("--corruption", "fogg"), "did you mean 'fog'"),
-        (("--corruption", "fog@3"), "severities are given apart"),
+        (("--corruption", "fog@3"), "pass severities separately"),
         (("--corruption", "fog", "--severity", "6"), "6"),
         (("--corruption", ","), "at least one"),
     ],

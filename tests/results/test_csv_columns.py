@@ -31,9 +31,9 @@ def test_ids_stand_in_their_column_or_in_the_first(tmp_path: Path) -> None:
     ("text", "column", "told"),
     [
         ("id,patient\na,1\n", "patients", "did you mean 'patient'"),
-        ("id,patient\na,1\na,2\n", "patient", "line 3: 'a' "),
-        ("id,patient\na,1,2\n", "patient", "line 2: must have 2 fields, got 3"),
-        ("id,patient\na,\n", "patient", "line 2: patient must not be empty"),
+        ("id,patient\na,1\na,2\n", "patient", "line 3: .*'a'"),
+        ("id,patient\na,1,2\n", "patient", "line 2: 3 fields, expected 2"),
+        ("id,patient\na,\n", "patient", "line 2: patient"),
         ("id,patient,patient\na,1,2\n", "patient", "'patient'"),
         ("id,patient\n", "patient", "no rows"),
         ("", "patient", "empty"),

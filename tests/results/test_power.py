@@ -124,21 +124,21 @@ def test_what_cannot_be_planned_is_told(fill: Fill) -> None:
     spread = spread_of_accuracies(get_suite("cifar10-c"), 0.7)
     with pytest.raises(OptionError, match="drop must be above max_drop"):
         plan_images(spread, drop=0.01, max_drop=0.01)
-    with pytest.raises(OptionError, match="probability must lie between 0 and 1"):
+    with pytest.raises(OptionError, match="probability must be"):
         plan_images(spread, drop=0.02, probability=1.0)
     with pytest.raises(OptionError, match="drop must be below"):
         plan_images(spread, drop=2.0)
-    with pytest.raises(OptionError, match="accuracy must lie between 0 and 1, got 70"):
+    with pytest.raises(OptionError, match=r"accuracy must be .* between 0 and 1.*, got 70"):
         spread_of_accuracies(get_suite("cifar10-c"), 70)
     with pytest.raises(OptionError, match="unknown metric"):
         spread_of_accuracies(get_suite("cifar10-c"), 0.7, metric="mce")
     results = open_results(fill("s", {"net": 0.8}))
     with pytest.raises(BeaufortError, match="two different models"):
         spread_of_results(results, results)
-    with pytest.raises(OptionError, match="clusters need two models"):
+    with pytest.raises(OptionError, match="clusters require a reference"):
         spread_of_results(results, clusters={})
     same = fill("same", {"a": 9.0, "b": 9.0}, images=10)
-    with pytest.raises(BeaufortError, match="no spread to plan with"):
+    with pytest.raises(BeaufortError, match="spread cannot be measured"):
         spread_of_results(open_results(same, models=["a"]), open_results(same, models=["b"]))
 
 
@@ -152,7 +152,7 @@ def test_a_suite_whose_baseline_is_a_model_is_planned_for_by_accuracy() -> None:
     """The accuracy needs no baseline, but a model that no store can be asked for was looked up."""
     suite = replace(get_suite("imagenet-c"), name="own", baseline="old-net")
     assert spread_of_accuracies(suite, 0.4, metric="mean_accuracy").metric == "mean_accuracy"
-    with pytest.raises(OptionError, match=r"unknown published baseline 'old-net'.*'none' stands for"):
+    with pytest.raises(OptionError, match=r"unknown published baseline 'old-net'.*'none'"):
         spread_of_accuracies(suite, 0.4)
 
 

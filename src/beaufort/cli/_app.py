@@ -27,7 +27,7 @@ _HELP = {
     "make": "Make a published dataset in its published layout, skipping files that exist.",
     "gallery": "Draw one image under every corruption and severity, as a PNG file and a self-contained page.",
     "check": "Check that a model is loaded correctly, and report likely mistakes.",
-    "validate": "Validate suites of your own, and report every mistake with its line.",
+    "validate": "Validate suite files and report every mistake with its line.",
     "run": "Evaluate models under every condition of a suite, and store the predictions.",
     "report": "Report the results of a store as a page, a table or a file for other programs.",
     "compare": "Compare models on the same images: a ranking with ties, paired differences, and tests.",

@@ -145,7 +145,7 @@ def _judged(
     new = open_target_parts(store if result is None else result, store, suite=suite, seed=seed)
     pairs: list[tuple[Results, Results | None]] = [(part, None) for part in new]
     if reference is not None:
-        old = open_target_parts(reference, store, suite=suite, seed=seed)
+        old = open_target_parts(reference, store, suite=suite, seed=seed, role="reference")
         pairs = [(one, other) for one, other in pair_parts([new, old])]
     all_suites = [part.suite for part in new]
     asked = any(options[name] is not None for name in _LIMITS)

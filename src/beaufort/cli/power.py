@@ -130,7 +130,7 @@ def _measured(
 
     targets = [open_target_parts(store if result is None else result, store, suite=suite, seed=seed)]
     if reference is not None:
-        targets.append(open_target_parts(reference, store, suite=suite, seed=seed))
+        targets.append(open_target_parts(reference, store, suite=suite, seed=seed, role="reference"))
     return [(models[0].suite, spread_of_results(*models, **settings)) for models in pair_parts(targets)]
 
 

@@ -1,4 +1,4 @@
-"""Which cells of a store belong together: those of one suite, one data set and one seed."""
+"""The cells of a store that belong together: one suite, one dataset, one seed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from beaufort._core.errors import BeaufortError
+from beaufort._core.text import counted
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.metrics import metrics
 from beaufort.store import Cell, FileStore
@@ -38,7 +39,7 @@ class ResultSetting(NamedTuple):
     """What predictions must share to be compared."""
 
     data: str
-    """The digest of the data set."""
+    """Digest of the dataset."""
     order: int | str | None
     """The seed of its order, if it was shuffled; `spread` and the seed, if its classes took turns."""
     seed: int | None
@@ -55,7 +56,7 @@ def suite_of(run: Mapping[str, Any]) -> Suite | None:
 
 
 def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence[Mapping[str, Any]]) -> None:
-    """An error if the suite that is asked for has things of a package that is not imported here."""
+    """Raise an error if the suite has names of a package that is not imported."""
     suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
     meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
     names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
@@ -64,8 +65,8 @@ def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence
     wanted = {name for suite in meant for name in suite.get("metrics") or () if isinstance(name, str)}
     if absent := [*absent, *sorted(wanted.difference(metrics))]:
         raise ResultsError(
-            f"corruptions and metrics of {store.location} must be registered, got {', '.join(absent)}, not "
-            "known here; name the module that has them with --import, or install the package that offers it"
+            f"unknown corruptions or metrics in {store.location}: {', '.join(absent)}; pass the module that "
+            "registers them as --import, or install its package"
         )
 
 
@@ -97,8 +98,8 @@ def find_suite(
             if any(len(row) == len(wanted) for row in cells_by_model(matching, setting, wanted).values()):
                 return suite
     raise ResultsError(
-        f"{store.location} does not say which suite its predictions belong to, and no model has all "
-        f"conditions of a published one; name it with --suite: {', '.join(SUITE_NAMES)}, or a YAML file"
+        f"cannot determine the suite of the predictions in {store.location}; pass --suite: "
+        f"{', '.join(SUITE_NAMES)}, or a YAML file"
     )
 
 
@@ -110,7 +111,7 @@ def prepared_as(suite: Suite, cell: Cell) -> bool:
 
 
 def order_of(data: Mapping[str, Any]) -> int | str | None:
-    """The order of a data set, from its facts."""
+    """Return the order of a dataset from its facts."""
     return f"spread {data['spread']}" if "spread" in data else data.get("order")
 
 
@@ -175,9 +176,10 @@ def find_setting(
     seeds = sorted({s.seed for s in settings if s.seed is not None})
     sets = {s.data[:12] for s in settings}
     raise ResultsError(
-        f"{store.location} has predictions for {suite.name} with the seeds {', '.join(map(str, seeds))} and "
-        f"on {len(sets)} data sets, scored in {len({s.scored for s in settings})} ways; choose with --seed "
-        "or --labels convention=…, or keep one data set a store"
+        f"{store.location} has several results of {suite.name}: {counted(len(seeds), 'seed')} "
+        f"({', '.join(map(str, seeds))}), {counted(len(sets), 'dataset')}, and "
+        f"{counted(len({s.scored for s in settings}), 'way')} of scoring; select one with --seed or --labels "
+        "convention=…, or use a store per dataset"
     )
 
 

@@ -1,4 +1,4 @@
-"""What errors are divided by: a published network's, or those of a model of the store."""
+"""Baselines of mCE: published networks, or models of the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beaufort.results.results import Results
 from beaufort.suites import Suite
 
 NO_BASELINE = "none"
-"""The name that stands for no baseline at all."""
+"""Name for no baseline."""
 
 
 @dataclass(frozen=True)
@@ -27,34 +27,34 @@ class ResultBaseline:
     name: str
     title: str
     source: str
-    """Where its errors come from, for people."""
+    """Origin of its errors."""
     clean: float | None = None
-    """Its error on clean images; None if it is not known, or if it is a model of the store."""
+    """Its error on clean images; None if unknown, or if it is a model of the store."""
     errors: Mapping[str, float] | None = None
     """Its error under each corruption, the mean over severities; None if it is a model of the store."""
     movement: Mapping[str, Mapping[str, float]] | None = None
-    """Its flip probability and top-5 distance over each sequence, by kind; None unless they were given."""
+    """Its flip probability and top-5 distance over each sequence, by kind; None if unknown."""
 
     @property
     def stored(self) -> bool:
-        """Whether it is a model of the store, whose errors have an uncertainty of their own."""
+        """Whether it is a model of the store, whose errors are uncertain as well."""
         return self.errors is None and self.movement is None
 
     @property
     def short_name(self) -> str:
-        """What stands before the first comma or `on` of a published title; a stored model's name."""
+        """Published title up to the first comma or `on`; name of a stored model."""
         return self.name if self.stored else self.title.partition(",")[0].partition(" on ")[0]
 
 
 def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBaseline | None, tuple[str, ...]]:
-    """The baseline of a name, or the suite's own, and what to say about it; None if there is to be none.
+    """Return the baseline of a name, or the suite's own, with notes; None for no baseline.
 
-    A published baseline belongs to its classes, and a model has to be among the results, or in their store.
-    What does not fit is refused if it was asked for by name; if it is only the suite's own, there is none,
-    and a note says why.
+    A published baseline requires its classes, and a model must be among the results or in their store. An
+    unsuitable baseline is an error if it was named; if it is only the suite's own, a note says why it is not
+    used.
 
     Args:
-        results: what is to be divided.
+        results: results to divide.
         name: one of `BASELINE_NAMES`, a model of the store, or `none`; for a suite of sequences also a CSV
             file of a model's values. The suite's if None.
     """
@@ -66,36 +66,36 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
     rows = {**results.cells, **results.others}
     namesakes = [known for known, row in rows.items() if next(iter(row.values())).model["name"] == wanted]
     if wanted not in (*models, *published) and namesakes:
-        told = f"{wanted} may be {' or '.join(namesakes)}; name one with baseline (--baseline)"
+        ambiguous = f"{wanted} is ambiguous: {' or '.join(namesakes)}; pass one as baseline (--baseline)"
         if name is not None:
-            raise UnknownNameError(f"the baseline must be one model, and {told}")
-        return None, (f"The suite's baseline is not used: {told}.",)
+            raise UnknownNameError(f"baseline {ambiguous}")
+        return None, (f"The suite's baseline is not used: {ambiguous}.",)
     if name is None and wanted not in (*models, *published) and not wanted.endswith(".csv"):
-        return None, (f"The suite's baseline, {wanted}, is not used: its predictions are not among these.",)
+        return None, (f"The suite's baseline, {wanted}, is not used: the store has no predictions of it.",)
     if wanted in published and (other := _other_classes(results, wanted)):
         if name is not None:
             raise ResultsError(
-                f"baseline {name!r} cannot be used: {other}; use a model of the store, or {NO_BASELINE!r}"
+                f"baseline {name!r} cannot be used: {other}; pass a model of the store, or {NO_BASELINE!r}"
             )
         return None, (f"The suite's baseline, {wanted}, is not used: {other}.",)
     return _named(suite, wanted, models), ()
 
 
 def check_baseline(suite: Suite, models: Collection[str], way_out: str) -> None:
-    """Refuse a suite whose own baseline is neither published for what it shows nor one of some models."""
+    """Raise an error unless the suite's baseline is published for its conditions, or one of some models."""
     wanted = suite.baseline
     if wanted is None or wanted == NO_BASELINE:
         return
     if not suite.sequences and wanted not in (*BASELINE_NAMES, *models):
         raise UnknownNameError(
-            f"the baseline of {suite} must be one of the models {listed(dict.fromkeys(models))}, or "
-            f"published ({', '.join(BASELINE_NAMES)}), got {wanted!r}; {way_out}"
+            f"unknown baseline {wanted!r} of {suite}; available: {listed(dict.fromkeys(models))}, "
+            f"{', '.join(BASELINE_NAMES)}; {way_out}"
         )
     _named(suite, wanted, models)
 
 
 def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline:
-    """The baseline of a name, which means a model before a published one."""
+    """Return the baseline of a name; models take precedence over published ones."""
     if wanted in models:
         return ResultBaseline(wanted, wanted, "a model of this store, on the same images")
     if suite.sequences:  # none are published with this package
@@ -105,7 +105,7 @@ def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline
                 f"sequence, {' and '.join(MOVEMENTS)}, got {wanted!r}"
             )
         values = read_movement(wanted, suite.sequences)
-        return ResultBaseline(wanted, Path(wanted).stem, f"as written in {wanted}", movement=values)
+        return ResultBaseline(wanted, Path(wanted).stem, f"values of {wanted}", movement=values)
     if wanted not in BASELINE_NAMES:
         known = dict.fromkeys((*BASELINE_NAMES, *models, NO_BASELINE))
         raise UnknownNameError(unknown_message("baseline", wanted, known))
@@ -113,18 +113,18 @@ def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline
 
 
 def _other_classes(results: Results, name: str) -> str:
-    """Why a published baseline is not about the classes of some results; empty if it is."""
+    """Return why a published baseline is not comparable with some results; empty if it is."""
     baseline = get_baseline(name)
     if baseline.classes is None or results.class_count in (None, baseline.classes):
         return ""
     return (
-        f"the published errors of {baseline.title} are for {baseline.classes:,} classes, and here models "
-        f"choose from {results.class_count:,}"
+        f"the published errors of {baseline.title} are for {baseline.classes:,} classes, but these results "
+        f"have {results.class_count:,}"
     )
 
 
 def published_baseline(suite: Suite, name: str) -> ResultBaseline:
-    """A published network's errors on the corruptions and severities of a suite."""
+    """Return a published network's errors on the corruptions and severities of a suite."""
     baseline = get_baseline(name)
     severities = None if suite.severities == "published" else suite.severities
     errors = baseline.select(suite.corruptions, severities)

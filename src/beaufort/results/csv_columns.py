@@ -19,12 +19,12 @@ def read_column(text: str) -> dict[str, str]:
     """Read the values of a column by image id.
 
     Args:
-        text: `FILE.csv:COLUMN`. The ids of the images are in the column `id`, or in the first one if none
-            has that name. `beaufort query "select distinct id from predictions"` lists them.
+        text: `FILE.csv:COLUMN`. The ids of the images are in the column `id`, or else in the first
+            one. `beaufort query "select distinct id from predictions"` lists them.
     """
     file, _, column = text.rpartition(":")
     if not file or not column:
-        raise OptionError(f"a column must be given as FILE.csv:COLUMN, got {text!r}")
+        raise OptionError(f"column must be FILE.csv:COLUMN, got {text!r}")
     header, rows = _read(file)
     if column not in header:
         raise OptionError(unknown_message(f"column of {file}", column, header))
@@ -32,7 +32,7 @@ def read_column(text: str) -> dict[str, str]:
     key = "id" if "id" in header else header[0]
     for line, row in rows:
         if not row[column]:
-            raise OptionError(f"{file}, line {line}: {column} must not be empty")
+            raise OptionError(f"{file}, line {line}: {column} is empty")
         _add(found, row[key], row[column], f"{file}, line {line}")
     if not found:
         raise OptionError(f"{file} has no rows")
@@ -40,16 +40,18 @@ def read_column(text: str) -> dict[str, str]:
 
 
 def read_movement(file: str, sequences: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Read a baseline's values over sequences, by column of `MOVEMENTS`; a file has one of them or both.
+    """Read a baseline's values over sequences, by column of `MOVEMENTS`.
 
     Args:
         file: with the columns `sequence` and `flip_probability`, `top5_distance` or both.
-        sequences: those that it must have; others are passed over.
+        sequences: required sequences; others are ignored.
     """
     header, rows = _read(file)
     found: dict[str, dict[str, float]] = {name: {} for name in MOVEMENTS if name in header}
     if not found:
-        raise OptionError(f"{file} must have the column {' or '.join(MOVEMENTS)}, got {', '.join(header)}")
+        raise OptionError(
+            f"{file} has no column {' or '.join(MOVEMENTS)}; its columns are {', '.join(header)}"
+        )
     key = "sequence" if "sequence" in header else header[0]
     for line, row in rows:
         for name, values in found.items():
@@ -63,7 +65,7 @@ def read_movement(file: str, sequences: Sequence[str]) -> dict[str, dict[str, fl
 
 def _add(found: dict[str, Any], key: str, value: Any, where: str) -> None:
     if key in found:
-        raise OptionError(f"{where}: {key!r} occurs a second time")
+        raise OptionError(f"{where}: duplicate {key!r}")
     found[key] = value
 
 
@@ -78,7 +80,7 @@ def _positive(where: str, text: str, most: float) -> float:
 
 
 def _read(file: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """The header, and each row that is not empty with its line number."""
+    """Return the header, and each row that is not empty with its line number."""
     try:
         with Path(file).open(encoding="utf-8-sig", newline="") as opened:
             reader = csv.reader(opened, strict=True)
@@ -88,11 +90,11 @@ def _read(file: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise OptionError(f"{file} is not a CSV file in UTF-8 ({error})") from None
     if not lines:
-        raise OptionError(f"{file} is empty; its first line must name the columns")
+        raise OptionError(f"{file} is empty")
     header = lines[0][1]
     if twice := [name for name in header if header.count(name) > 1]:
-        raise OptionError(f"{file} has two columns called {twice[0]!r}")
+        raise OptionError(f"duplicate column {twice[0]!r} in {file}")
     for line, row in lines[1:]:
         if len(row) != len(header):
-            raise OptionError(f"{file}, line {line}: must have {len(header)} fields, got {len(row)}")
+            raise OptionError(f"{file}, line {line}: {len(row)} fields, expected {len(header)}")
     return header, [(line, dict(zip(header, row, strict=True))) for line, row in lines[1:]]

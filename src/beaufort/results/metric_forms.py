@@ -1,4 +1,4 @@
-"""The metrics of a suite, each as a mean over images."""
+"""The metrics of a suite as means over images."""
 
 from __future__ import annotations
 
@@ -33,42 +33,42 @@ Means = NDArray[np.float64]
 """Mean errors `(1 + corruptions,)`: the clean images first, then each corruption."""
 
 Columns = tuple[str | None, ...]
-"""What the columns of errors are: None for the clean images, then the corruptions."""
+"""Columns of errors: None for the clean images, then the corruptions."""
 
 Errors = NDArray[np.float64]
 """The error of each image, `(images, columns)`: the fraction of severities with a wrong prediction."""
 
 _STEP = 1e-5
-"""By how much an error is changed to see how a metric follows."""
+"""Step of the numerical derivative of a metric."""
 
 FEWEST = 10
-"""Images that a baseline of the store must get wrong under each corruption before it can divide."""
+"""Smallest number of misclassified images under each corruption for a baseline of the store."""
 
 
 def columns_of(suite: Suite) -> Columns:
-    """The columns that a suite's numbers are made of."""
+    """Return the columns of errors of a suite."""
     return (*([None] if suite.clean else []), *suite.families)
 
 
 def image_errors(predictions: Predictions, columns: Columns) -> Errors:
-    """The errors of one model."""
+    """Return the errors of one model."""
     return np.stack([predictions.errors(column) for column in columns], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Divisor:
-    """A baseline's mean errors, and for which metrics they can divide."""
+    """The mean errors of a baseline, and the metrics for which it cannot be the divisor."""
 
     name: str
     means: Means
     errors: Errors | None
-    """Of each image, if the baseline is a model of the store; a published one does not vary."""
+    """Errors of each image, if the baseline is a model of the store."""
     unable: Mapping[str, str]
-    """Metrics that cannot be formed, and why."""
+    """Metrics that cannot be computed, with the reason."""
 
 
 def find_divisor(baseline: ResultBaseline, columns: Columns, errors: Errors | None) -> Divisor:
-    """What a baseline divides by; `errors` are those of a model of the store."""
+    """Return the divisor of a baseline; `errors` are those of a model of the store."""
     if errors is not None:
         return Divisor(baseline.name, errors.mean(axis=0, dtype=np.float64), errors, _unable(errors, columns))
     assert baseline.errors is not None
@@ -81,16 +81,15 @@ def find_divisor(baseline: ResultBaseline, columns: Columns, errors: Errors | No
 
 
 def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
-    """The metrics that a model of the store cannot divide for: over what is nearly zero no interval holds."""
+    """Return the metrics that a model of the store cannot be the divisor of, with the reason."""
     n = len(errors)
     wrong = {column: int((errors[:, i] > 0).sum()) for i, column in enumerate(columns) if column is not None}
     corruption, fewest = min(wrong.items(), key=lambda item: item[1])
     if fewest < FEWEST:
-        unknown = "how many images would do is not known"  # perhaps none: a baseline may make no mistakes
-        more = f"about {-(-n * FEWEST // fewest):,} images would do" if fewest else unknown
+        more = f"; about {-(-n * FEWEST // fewest):,} images would suffice" if fewest else ""
         reason = (
-            f"not enough images: the baseline gets {fewest} of {n:,} wrong under {corruption}, and at "
-            f"least {FEWEST} are needed to divide by; {more}"
+            f"not enough images: the baseline misclassifies {fewest} of {n:,} under {corruption}, but at "
+            f"least {FEWEST} are required{more}"
         )
         return {"mce": reason, "relative_mce": reason}
     if None not in columns:
@@ -100,8 +99,8 @@ def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
             lost = mean_interval(errors[:, i] - errors[:, 0], low=-1, high=1)
             if lost.low <= 0:
                 return {
-                    "relative_mce": "not enough images: it is not sure that the baseline loses accuracy "
-                    f"under {column} ({lost:.1%}), and what it loses is what relative mCE divides by"
+                    "relative_mce": "its divisor, the accuracy that the baseline loses, is not significantly "
+                    f"above zero under {column} ({lost:.1%})"
                 }
     return {}
 
@@ -109,7 +108,7 @@ def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
 def metric_forms(
     suite: Suite, columns: Columns, model: str, errors: Errors, divisor: Divisor | None
 ) -> dict[str, Linear]:
-    """The headline numbers that can be computed; the suite's own come first, in its order."""
+    """Return the metrics that can be computed; those of the suite first, in its order."""
     places = [i for i, column in enumerate(columns) if column is not None]
     found: dict[str, Linear] = {}
     for name, relative in (("mce", False), ("relative_mce", True)):
@@ -133,7 +132,7 @@ def _can_divide(divisor: Divisor | None, columns: Columns, *, relative: bool) ->
 def corruption_forms(
     columns: Columns, model: str, errors: Errors, divisor: Divisor | None, kind: str
 ) -> dict[str, Linear]:
-    """One number per corruption: `error`, `ce` or `relative_ce`; none if it cannot be computed."""
+    """Return the `error`, `ce` or `relative_ce` of each corruption; empty if it cannot be computed."""
     places = {column: i for i, column in enumerate(columns) if column is not None}
     if kind == "error":
         one = np.eye(len(columns))
@@ -150,7 +149,7 @@ def corruption_forms(
 def ratio_form(
     model: str, errors: Errors, divisor: Divisor, places: Sequence[int], columns: Columns, *, relative: bool
 ) -> Linear:
-    """The mean over some columns of a model's error over the baseline's, clean errors subtracted or not."""
+    """Return the mean over columns of the model's error divided by the baseline's."""
     means = errors.mean(axis=0, dtype=np.float64)
     base = divisor.means
     named = {str(columns[i]): means[i : i + 1] for i in places}
@@ -177,7 +176,7 @@ def ratio_form(
 
 
 def _own_form(own: Metric, columns: Columns, model: str, errors: Errors) -> Linear:
-    """A metric of someone's own, as the straight line through the point that was measured."""
+    """Return a registered metric, linearized at the measured errors."""
     means = errors.mean(axis=0, dtype=np.float64)
     units = _STEP * np.eye(len(means))
     above, below = np.minimum(means + units, 1), np.maximum(means - units, 0)
@@ -187,7 +186,7 @@ def _own_form(own: Metric, columns: Columns, model: str, errors: Errors) -> Line
     ]
     weights = np.array(rises) / (above - below).sum(axis=1)
     if not weights.any():
-        raise MetricError(f"the metric {own.name!r} must change with the errors, got the same around {means}")
+        raise MetricError(f"the metric {own.name!r} does not depend on the errors around {means}")
     constant = _own_value(own, columns, means) - float(means @ weights)
     return Linear.of(constant, {model: (errors, weights)})
 
@@ -197,11 +196,11 @@ def _own_value(own: Metric, columns: Columns, means: Means) -> float:
     clean = float(means[columns.index(None)]) if None in columns else None
     try:
         value = float(own(by_name, clean))
-    except Exception as error:  # whatever someone else's function raises
-        told = f"{type(error).__name__}: {error}"
-        raise MetricError(f"the metric {own.name!r} must be a number for {by_name}, got {told}") from error
+    except Exception as error:  # any error of a registered function
+        cause = f"{type(error).__name__}: {error}"
+        raise MetricError(f"cannot compute the metric {own.name!r} of {by_name}: {cause}") from error
     if not math.isfinite(value):
-        raise MetricError(f"the metric {own.name!r} must be a finite number, got {value} for {by_name}")
+        raise MetricError(f"the metric {own.name!r} of {by_name} must be finite, got {value}")
     return value
 
 
@@ -214,10 +213,10 @@ def _accuracy_form(model: str, errors: Errors, rows: Sequence[int]) -> Linear:
 
 
 MAX_TOP5_DISTANCE = 15
-"""The five best classes of one frame are none of another's."""
+"""Distance of two frames without a common class among the five best."""
 
 RATES = {"flip_probability": "mfr", "top5_distance": "mt5d"}
-"""What is measured of each sequence, and its name when it is divided by a baseline's."""
+"""Measures of a sequence, and their names after division by a baseline."""
 
 Movement = Mapping[str, Errors]
 """By kind in `RATES`, how far predictions move over each sequence, `(images, sequences)`: flips as a fraction
@@ -225,7 +224,7 @@ of the frames, distances as a fraction of the largest; no distances if a model h
 
 
 def movement(predictions: Predictions, suite: Suite) -> Movement:
-    """How often and how far predictions move, image by image, over each sequence of a suite."""
+    """Return how often and how far predictions move over each sequence, by image."""
     found: dict[str, list[Errors]] = {}
     for name in suite.sequences:
         top = np.ascontiguousarray(predictions.top[predictions.rows[frames_shift_name(name)]].swapaxes(0, 1))
@@ -238,7 +237,7 @@ def movement(predictions: Predictions, suite: Suite) -> Movement:
 
 
 def movement_divisors(suite: Suite, baseline: ResultBaseline, stored: Movement | None) -> dict[str, Divisor]:
-    """What a baseline divides movement by, for each kind that it has; `stored` is that of a stored model."""
+    """Return the divisors of a baseline by kind; `stored` is the movement of a stored model."""
     if stored is not None:
         return {
             kind: Divisor(baseline.name, moved.mean(axis=0), moved, _too_still(suite, kind, moved))
@@ -253,20 +252,20 @@ def movement_divisors(suite: Suite, baseline: ResultBaseline, stored: Movement |
 
 
 def _too_still(suite: Suite, kind: str, moved: Errors) -> dict[str, str]:
-    """Why a model of the store cannot divide: over what is nearly zero no interval holds."""
+    """Return why a model of the store cannot be the divisor."""
     counts = (moved > 0).sum(axis=0)
     least = int(counts.argmin())
     if counts[least] >= FEWEST:
         return {}
     reason = (
-        f"not enough images: the baseline's predictions move on {counts[least]} of {len(moved):,} images "
-        f"over the frames of {suite.sequences[least]}, and at least {FEWEST} are needed to divide by"
+        f"not enough images: the baseline's predictions change on {counts[least]} of {len(moved):,} images "
+        f"over the frames of {suite.sequences[least]}, but at least {FEWEST} are required"
     )
     return {RATES[kind]: reason}
 
 
 def movement_forms(suite: Suite, model: str, own: Movement, base: Mapping[str, Divisor]) -> dict[str, Linear]:
-    """The means over all sequences, then those relative to a baseline."""
+    """Return the means over all sequences, then those relative to a baseline."""
     every = range(len(suite.sequences))
     plain = {kind: _mean_movement(model, kind, moved, every) for kind, moved in own.items()}
     rates = {
@@ -278,7 +277,7 @@ def movement_forms(suite: Suite, model: str, own: Movement, base: Mapping[str, D
 
 
 def sequence_forms(suite: Suite, model: str, own: Movement) -> dict[str, dict[str, Linear]]:
-    """By kind, the movement over each sequence by itself, not divided."""
+    """Return the movement over each sequence by kind, not divided."""
     return {
         kind: {name: _mean_movement(model, kind, moved, [i]) for i, name in enumerate(suite.sequences)}
         for kind, moved in own.items()

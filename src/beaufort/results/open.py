@@ -56,8 +56,8 @@ def open_results(
     parts = open_parts(store, suite=suite, models=models, seed=seed, **scoring)
     if len(parts) > 1:
         raise ResultsError(
-            f"the suite has {len(parts)} datasets: {', '.join(one.suite.name for one in parts)}; name the "
-            "suite of one, or use `open_parts`"
+            f"the suite has {len(parts)} datasets: {', '.join(one.suite.name for one in parts)}; pass the "
+            "suite of one, or use open_parts()"
         )
     return parts[0]
 
@@ -82,7 +82,7 @@ def open_parts(
     cells = kept.cells()
     if not cells:
         raise ResultsError(
-            f"{kept.location} holds no predictions; create some with `beaufort run --store {kept.location}`"
+            f"{kept.location} has no predictions; create them with `beaufort run --store {kept.location}`"
         )
     recorded = kept.runs()
     check_registered(kept, suite, recorded)
@@ -96,7 +96,12 @@ def open_parts(
 
 
 def open_target_parts(
-    text: str, store: str = "results", *, suite: str | None = None, seed: int | None = None
+    text: str,
+    store: str = "results",
+    *,
+    suite: str | None = None,
+    seed: int | None = None,
+    role: str = "model",
 ) -> tuple[Results, ...]:
     """Open the results of one model, one for each dataset of the suite.
 
@@ -105,19 +110,26 @@ def open_target_parts(
         store: of a model that is named without one.
         suite: as for `open_results`.
         seed: as for `open_results`.
+        role: role of the model, for error messages.
     """
     location, between, model = text.partition(_BETWEEN)
     if not between:
         location, model = (text, "") if _is_store(text) else (store, text)
     elif not location or not model:
         raise ResultsError(
-            f"a result must be STORE{_BETWEEN}MODEL, a store of one model, or a model's name, got {text!r}"
+            f"result must be STORE{_BETWEEN}MODEL, a store of one model, or the name of a model, got {text!r}"
         )
-    parts = open_parts(location, suite=suite, seed=seed, models=[model] if model else None)
+    try:
+        parts = open_parts(location, suite=suite, seed=seed, models=[model] if model else None)
+    except ResultsError as error:
+        if between or not str(error).startswith("unknown model"):
+            raise
+        what = "is a directory without predictions" if Path(text).is_dir() else "is not a store"
+        raise ResultsError(f"{role} not found: {text} {what}, and an {error}") from None
     for results in parts:
         if len(results.models) > 1:
             raise ResultsError(
-                f"{location} has {len(results.models)} models: {', '.join(results.models[:10])}; name one as "
+                f"{location} has {len(results.models)} models: {', '.join(results.models[:10])}; pass one as "
                 f"{location}{_BETWEEN}{results.models[0]}" + "".join(f". {note}" for note in results.notes)
             )
     return parts
@@ -254,13 +266,13 @@ class _Namesakes:
         return None if group is None else max(group, key=lambda known: (group[known], known))
 
     def notes(self, selected: Sequence[str] | None) -> Iterator[str]:
-        """When each was made; for the names that were selected, or for all, and which was taken."""
+        """Yield when each was evaluated, for the selected names or for all, and which one is used."""
         for name, group in self._groups.items():
             if selected is not None and name not in selected:
                 continue
             each = ", ".join(f"{known} ({_shown(time)})" for known, time in sorted(group.items()))
-            taken = "" if selected is None else f"; taken is the newest, {self.newest(name)}"
-            yield f"{len(group)} models of the store are called {name}: {each}{taken}"
+            taken = "" if selected is None else f"; the newest is used: {self.newest(name)}"
+            yield f"{len(group)} models of the store have the name {name}: {each}{taken}"
 
 
 def _shown(time: str) -> str:
@@ -268,4 +280,4 @@ def _shown(time: str) -> str:
     try:
         return f"predictions of {datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     except ValueError:
-        return "of an unknown time"
+        return "time unknown"

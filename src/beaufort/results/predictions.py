@@ -172,7 +172,7 @@ class SharedPredictions(Mapping[str, Predictions]):
                 self._order = [image for image in first if image in shared]
         if not shared:
             raise ResultsError(
-                f"{', '.join(self._models)} have no image in common; evaluate all of them on the same images"
+                f"{', '.join(self._models)} have no common images; evaluate all of them on the same images"
             )
 
     @property
@@ -185,7 +185,7 @@ class SharedPredictions(Mapping[str, Predictions]):
         if self._counts[fewest] == self._counts[most]:
             return ()
         return (
-            f"Only images that all of these models were evaluated on count: {fewest} has "
+            f"Only images that all of these models have predictions for are used: {fewest} has "
             f"{self._counts[fewest]:,}, {most} {self._counts[most]:,}.",
         )
 

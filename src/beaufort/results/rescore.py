@@ -103,9 +103,7 @@ class WantedScoring:
             if self.label_sets is None or self.label_sets.digest == stored.get("truths"):
                 return None
         elif self.label_sets is None and "truths" in stored:
-            raise ResultsError(
-                "predictions were scored by label sets; give their file again (--labels sets=FILE)"
-            )
+            raise ResultsError("these predictions were scored by label sets; pass --labels sets=FILE")
         return Rescoring(space, self.label_sets)
 
     def _space(

@@ -234,28 +234,28 @@ def _same_model(parts: Sequence[Results], model: str) -> bool:
 def _check_comparable(first: Results, other: Results) -> None:
     if first.suite.digest != other.suite.digest:
         a, b = str(first.suite), str(other.suite)
-        differ = f"{a} and {b}" if a != b else f"two suites that are both called {a}"
+        differ = f"{a} and {b}" if a != b else f"two different suites named {a}"
         raise ResultsError(f"results of {differ} cannot be compared; evaluate both on the same suite")
     if _stored_digests(first) != _stored_digests(other):
         raise ResultsError(
             "results on different corrupted images cannot be compared: some were read from disk, others were "
-            "made in memory or read from another dataset; evaluate both on the same"
+            "created in memory or read from another dataset; evaluate both on the same images"
         )
     data = [one.setting.data or one.dataset for one in (first, other)]
     if data[0] != data[1]:
         raise ResultsError(
-            f"results on other data cannot be compared: {first.dataset} ({data[0][:12]}) and "
+            f"results on different data cannot be compared: {first.dataset} ({data[0][:12]}) and "
             f"{other.dataset} ({data[1][:12]}); evaluate both on the same images"
         )
     if not _scored_alike(first, other):
         raise ResultsError(
-            "results that are scored in different ways cannot be compared: "
+            "results with different labels cannot be compared: "
             f"{'; '.join(first.spaces)} and {'; '.join(other.spaces)}; use the same --labels"
         )
     if first.setting.seed != other.setting.seed:
         raise ResultsError(
-            f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared: the "
-            "corruptions differ; evaluate both with the same seed"
+            f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared, because "
+            "the corruptions differ; evaluate both with the same seed"
         )
 
 

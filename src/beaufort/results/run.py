@@ -103,7 +103,9 @@ class Run:
         """The suite's metrics with their intervals; the options are those of `beaufort.results.score`."""
         found = self.part_scores(**options)
         if len(found) > 1:
-            raise OptionError(f"scores() requires a suite of one dataset, got {len(found)}; use part_scores")
+            raise OptionError(
+                f"scores() requires a suite of one dataset, got {len(found)}; use part_scores()"
+            )
         return found[0]
 
     def part_scores(self, **options: Any) -> tuple[Scores, ...]:
@@ -111,7 +113,7 @@ class Run:
         if self.failures and not self.predictions:
             raise OptionError(f"no model has predictions to score: {self.failures[0]}")
         if not self.predictions:
-            raise OptionError("scores require a suite, which defines the metrics; evaluate with one")
+            raise OptionError("scores require a suite; pass one to evaluate")
         return tuple(score(one, **options) for one in self.predictions)
 
     def report(self, path: str | Path, **options: Any) -> Path:
@@ -157,7 +159,7 @@ class Run:
         if self._scorable:
             return "".join(one._repr_html_() for one in self.part_scores(calibration=False))
         return render_table(
-            "Accuracy, in brackets 95 % intervals",
+            "Accuracy with 95 % intervals",
             ["Model", "Condition", "Images", "Accuracy"],
             [[*(row := _accuracy_row(one))[:2], f"{one.images:,}", row[2]] for one in self.results],
             self.notes,
@@ -218,11 +220,10 @@ def plan_run(
                 f"precision must be at least {FINEST} percentage points, got {precision!r}; 1 is ± 1 %"
             )
         if planned.suite is None:
-            raise OptionError("precision requires a suite, whose metrics are to be that precise")
+            raise OptionError("precision requires a suite, whose metrics it applies to")
         if len(planned.sources) > 1:
             raise OptionError(
-                "precision requires one dataset that is prepared in one way, got "
-                f"{len(planned.sources)}; leave it out"
+                f"precision requires one dataset with one preparation, got {len(planned.sources)}; omit it"
             )
     if planned.suite is not None:
         _check_baselines(planned, planned.suite)
@@ -231,7 +232,7 @@ def plan_run(
 
 def _check_baselines(planned: Plan, suite: Suite) -> None:
     """Raise an error for an unknown baseline before anything is run; the store is read if need be."""
-    way_out = "evaluate a model of your own before, or in the same run"
+    way_out = "evaluate your own baseline first, or in the same run"
     models = list(dict.fromkeys(cell.model.spec.name for cell in planned.cells))
     for part in suite.parts or (suite,):
         try:
@@ -279,7 +280,7 @@ def evaluate(
     chosen = parse_engine(engine)
     if isinstance(chosen, RayOptions):
         if store is None:
-            raise OptionError("engine ray requires a store that every node reaches")
+            raise OptionError("engine ray requires a store that all nodes can access")
         import_ray()  # an error, if it is not installed, before anything else
     kept = _memory_store() if store is None else as_store(store)
     planned = plan_run(

@@ -145,8 +145,8 @@ def _headline_cells(scores: Scores) -> tuple[list[str], list[list[str]]]:
 
 def _headline_caption(scores: Scores) -> str:
     return (
-        f"{scores.suite.title}, {scores.images:,} images of {scores.results.dataset}; in brackets "
-        f"{100 * scores.level:g} % intervals"
+        f"{scores.suite.title}, {scores.images:,} images of {scores.results.dataset}; "
+        f"{100 * scores.level:g} % intervals in brackets"
     )
 
 

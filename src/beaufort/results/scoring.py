@@ -38,7 +38,7 @@ from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 
 _RESAMPLES = 1000
-"""Of the calibration error, the only number that is not a mean over images."""
+"""Resamples for the calibration error, the only number that is not a mean over images."""
 
 
 def score(
@@ -115,7 +115,7 @@ def score(
         pairs=pairs,
         seeds=tuple(Seeds.of(name, some, pairs) for name, some in (seeds or {}).items()),
         clusters=len(ids) if units is None else int(units.max()) + 1,
-        image_notes=(*results.notes, *_left_out(found.values()), *predictions.notes()),
+        image_notes=(*results.notes, *_omitted(found.values()), *predictions.notes()),
         metric_notes=(
             *_label_notes(results, names, unlabeled),
             *notes,
@@ -229,20 +229,20 @@ def _group_scores(
     return GroupScores(found, Estimate(worst.value, low, high, worst.n, level), worst_name)
 
 
-def _left_out(models: Iterable[ModelScores]) -> tuple[str, ...]:
-    """A note on images without a prediction, most likely as they could not be read."""
+def _omitted(models: Iterable[ModelScores]) -> tuple[str, ...]:
+    """Return a note on images without a prediction."""
     lost = {one.model: one.unread for one in models}
     if not any(lost.values()):
         return ()
     counts = set(lost.values())
     if len(counts) == 1:
-        return (f"Left out: {counted(counts.pop(), 'image')} without a prediction.",)
+        return (f"Omitted: {counted(counts.pop(), 'image')} without a prediction.",)
     each = (f"{counted(count, 'image')} of {name}" for name, count in lost.items() if count)
-    return (f"Left out, without a prediction: {', '.join(each)}.",)
+    return (f"Omitted, without a prediction: {', '.join(each)}.",)
 
 
 def _label_notes(results: Results, names: Sequence[str], unlabeled: int) -> list[str]:
-    """What counts as which class, unless every output is one, and which images have no label."""
+    """Return notes on label spaces and on images without a label."""
     spaces = {name: results.space(name) for name in names}
     said: dict[str, list[str]] = {}
     for name, space in spaces.items():
@@ -251,45 +251,47 @@ def _label_notes(results: Results, names: Sequence[str], unlabeled: int) -> list
     alike = len(said) == 1 and len(next(iter(said.values()))) == len(names)
     notes = [f"Labels{'' if alike else ' of ' + ', '.join(some)}: {words}." for words, some in said.items()]
     if some := [name for name, space in spaces.items() if space.is_trivial]:
-        way_out = " Convention 'all' lets all outputs compete."
+        way_out = " Use the convention 'all' to let all outputs compete."
         notes.append(
-            f"One class alone competes, so {', '.join(some)} predicts it for every image: these numbers say "
-            f"nothing about the model.{'' if any(spaces[name].identity for name in some) else way_out}"
+            f"Only one class competes, so {', '.join(some)} predicts it for every image, and these numbers "
+            f"are meaningless.{'' if any(spaces[name].identity for name in some) else way_out}"
         )
     if results.by_sets:
         notes.append(
-            "An image has a set of labels, and any of them is right"
-            + (f"; {unlabeled:,} images with none are left out." if unlabeled else ".")
+            "An image has a set of valid labels"
+            + (f"; {unlabeled:,} images without one are omitted." if unlabeled else ".")
         )
     return notes
 
 
 def _missing_metrics(suite: Suite, columns: Columns, divisors: Sequence[Divisor]) -> list[str]:
-    """Notes on headline numbers that cannot be computed."""
+    """Return notes on metrics that cannot be computed."""
     unable = {name: why for one in divisors for name, why in one.unable.items()}
     if None not in columns and "relative_mce" not in suite.metrics:
+        unable.pop("relative_mce", None)
+    if "relative_mce" not in suite.metrics and unable.get("relative_mce") == unable.get("mce"):
         unable.pop("relative_mce", None)
     return [f"{metrics[name].title} is not shown: {why}." for name, why in unable.items()]
 
 
 def _warnings(forms: Mapping[str, Linear]) -> list[str]:
-    """What to know about metrics that are easily misread."""
+    """Return notes on metrics that are easily misinterpreted."""
     if "relative_mce" not in forms:
         return []
     return [
-        "Relative mCE divides by what the baseline loses, which is little under some corruptions, and it "
-        "rewards a low clean accuracy: read it beside mCE and the clean accuracy."
+        "Relative mCE divides by the accuracy that the baseline loses, which is small under some "
+        "corruptions, and rewards a low clean accuracy; interpret it with mCE and the clean accuracy."
     ]
 
 
 def _too_few(headline: Linear, level: float, units: str) -> list[str]:
-    """A note if there are so few images, or clusters of them, that the headline number says little."""
+    """Return a note if the interval of the headline metric is very wide."""
     known = headline.estimate(level)
     if known.exact or known.half_width <= 0.1:
         return []
     low, high = headline.bounds
     needed = math.ceil((1.96 * (high - low) / 2 / 0.05) ** 2 / 100) * 100  # if images are all or nothing
     return [
-        f"Not enough {units} to say much: with {known.n:,} the headline number is known to "
-        f"±{100 * known.half_width:.0f} points; about {needed:,} would give ±5, or fewer."
+        f"Too few {units}: the headline metric of {known.n:,} {units} has an interval of "
+        f"±{100 * known.half_width:.0f} points; at most {needed:,} are required for ±5 points."
     ]

@@ -43,14 +43,14 @@ def pm_scores(
     for model in results.models:
         predictions = results.predictions(model)
         if None not in predictions.rows:
-            raise ResultsError(f"{results.suite} has no clean images; frames are compared as they are")
+            raise ResultsError(f"{results.suite} has no clean images, which pm-k requires")
         clean = predictions.correct[predictions.rows[None][0]]
         correct = dict(zip(predictions.ids, clean.tolist(), strict=True))
         for anchor in sets.neighbors:
             if lost := [frame for frame in sets.within(anchor, farthest) if frame not in correct]:
                 raise ResultsError(
-                    f"{model} has no prediction for the frame {lost[0]!r}; pm-{farthest} needs all frames of "
-                    "the sets"
+                    f"{model} has no prediction for the frame {lost[0]!r}; pm-{farthest} requires all frames "
+                    "of the sets"
                 )
         for k in ks:
             hits = sum(all(correct[frame] for frame in sets.within(one, k)) for one in sets.neighbors)
