@@ -60,9 +60,9 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def photos(count: int, side: int = 224) -> np.ndarray:
-    from beaufort.testing._contracts import picture
+    from beaufort.testing._contracts import example_image
 
-    return np.stack([picture(side, side, variant=i % 16) for i in range(count)])
+    return np.stack([example_image(side, side, variant=i % 16) for i in range(count)])
 
 
 def overhead(options: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from beaufort import corrupt
 from beaufort.models import Model, load_model, with_filter
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from benchmarks.recording import record
 
 FILTERS = ("stretch", "equalize", "clahe", "nlm", "nlm:above=0.03", "ten-crop")
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("model", help="ONNX file")
     model = load_model(parser.parse_args().model, threads=1)
     side = (model.spec.input_size or (224, 224))[0]
-    clean = np.stack([picture(side, side, 3, variant=i) for i in range(8)])
+    clean = np.stack([example_image(side, side, 3, variant=i) for i in range(8)])
     noisy = corrupt(clean, "gaussian_noise", severity=3)
     with_filter(model, "nlm")(noisy[:1])  # compiles
     plain = seconds(model, noisy)

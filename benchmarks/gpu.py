@@ -31,7 +31,7 @@ from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 from beaufort.suites import get_suite
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 from benchmarks.recording import record
 
 BANDWIDTH = 4.8e12
@@ -96,7 +96,7 @@ def facts(photos: int) -> dict[str, Any]:
 def load_photos(source: Path | None, count: int) -> np.ndarray:
     """Return images `(n, 224, 224, 3)`: short side resized to 256, center crop."""
     if source is None:
-        return np.stack([picture(SIDE, SIDE, variant=i) for i in range(count)])
+        return np.stack([example_image(SIDE, SIDE, variant=i) for i in range(count)])
     if source.suffix == ".zip":
         packed = zipfile.ZipFile(source)
         names = [name for name in packed.namelist() if name.lower().endswith((".jpg", ".jpeg", ".png"))]

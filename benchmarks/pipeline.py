@@ -124,13 +124,13 @@ def synthetic(count: int = 64) -> Iterator[bytes]:
 
     from PIL import Image
 
-    from beaufort.testing._contracts import picture
+    from beaufort.testing._contracts import example_image
 
     rng = np.random.default_rng(0)
     for number in range(count):
         size = (375, 500) if number % 4 else (500, 375)
         grain = rng.normal(0, 8, (*size, 3))
-        scene = np.clip(picture(*size, variant=number % 16) + grain, 0, 255).astype(np.uint8)
+        scene = np.clip(example_image(*size, variant=number % 16) + grain, 0, 255).astype(np.uint8)
         file = io.BytesIO()
         Image.fromarray(scene).save(file, "JPEG", quality=90)
         yield file.getvalue()

@@ -27,7 +27,7 @@ import numpy as np
 
 from beaufort.corruptions import corruptions
 from beaufort.corruptions.sequences import perturbations
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from benchmarks.recording import record
 
 SIDE, WHOLE = 224, 256
@@ -58,7 +58,7 @@ def main() -> None:
 def measure(device: str, count: int, severity: int, repeats: int) -> dict[str, dict[str, float]]:
     """Return milliseconds per image for a sequence and for as many single corruptions."""
     cv2.setNumThreads(1)
-    whole = np.stack([picture(WHOLE, WHOLE, variant=i) for i in range(count)])
+    whole = np.stack([example_image(WHOLE, WHOLE, variant=i) for i in range(count)])
     margin = (WHOLE - SIDE) // 2
     middle = np.ascontiguousarray(whole[:, margin : margin + SIDE, margin : margin + SIDE])
     frames: Any = whole if device == "cpu" else _on_device(whole, device)

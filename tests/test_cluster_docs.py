@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from beaufort.evaluation import RayOptions, parse_engine
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from tests.test_docs import ROOT, parse
 
 PAGE = (ROOT / "docs" / "how-to" / "cluster.md").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def test_the_slurm_script_runs(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     (tmp_path / "toymodule.py").write_text(MODEL)
     (tmp_path / "toys").mkdir()
-    np.save(tmp_path / "toys" / "images.npy", np.stack([picture(32, 32, variant=i) for i in range(20)]))
+    np.save(tmp_path / "toys" / "images.npy", np.stack([example_image(32, 32, variant=i) for i in range(20)]))
     np.save(tmp_path / "toys" / "labels.npy", np.arange(20) % 5)
     here = ray.util.get_node_ip_address()
     place = socket.socket()  # kept until the cluster has ended: nobody else is given its port meanwhile

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from beaufort.cli._app import app
 from beaufort.corruptions import get_corruption_names
 from beaufort.results import open_results
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 MODEL = """
 import numpy as np
@@ -37,12 +37,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toybar.py").write_text(MODEL)
     (tmp_path / "toys").mkdir()
-    np.save(tmp_path / "toys" / "images.npy", np.stack([picture(32, 32, variant=i) for i in range(12)]))
+    np.save(tmp_path / "toys" / "images.npy", np.stack([example_image(32, 32, variant=i) for i in range(12)]))
     np.save(tmp_path / "toys" / "labels.npy", np.arange(12) % 10)
     for number in range(2):
         file = tmp_path / "photos" / f"class{number}" / "a.JPEG"
         file.parent.mkdir(parents=True)
-        Image.fromarray(picture(230, 240, variant=number)).save(file)
+        Image.fromarray(example_image(230, 240, variant=number)).save(file)
     return tmp_path
 
 

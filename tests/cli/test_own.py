@@ -20,7 +20,7 @@ from beaufort.models import as_model
 from beaufort.results import open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from tests.commands import invoke
 
 CHAIN = "fog@2+jpeg_compression@3"
@@ -48,7 +48,7 @@ shifts: [fog@2+jpeg_compression@3, contrast@1.5+gaussian_noise@2]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    images = np.stack([np.roll(picture(32, 32, variant=i), i, axis=-1) for i in range(12)])
+    images = np.stack([np.roll(example_image(32, 32, variant=i), i, axis=-1) for i in range(12)])
     (tmp_path / "toys").mkdir()
     np.save(tmp_path / "toys" / "images.npy", images)
     np.save(tmp_path / "toys" / "labels.npy", np.arange(12) % 3)
@@ -103,7 +103,7 @@ def test_answers_are_to_the_pixels_of_the_condition() -> None:
         shown.append(images.copy())
         return np.zeros((len(images), 3), np.float32) + np.arange(3, dtype=np.float32)
 
-    photos = np.stack([picture(32, 32, variant=i) for i in range(3)])
+    photos = np.stack([example_image(32, 32, variant=i) for i in range(3)])
     data = from_arrays("toys", photos, np.arange(3))
     model = as_model(look, name="look", classes=3, version="1")
     evaluation = evaluate(model, ["gaussian_noise@1.5+contrast@2"], data, seed=3)
@@ -126,7 +126,7 @@ def test_a_chain_of_a_store_is_found_again(folder: Path) -> None:
 def photo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
-    Image.fromarray(picture(64, 64)).save(tmp_path / "in" / "a.png")
+    Image.fromarray(example_image(64, 64)).save(tmp_path / "in" / "a.png")
     return tmp_path
 
 
@@ -138,7 +138,7 @@ def test_corrupt_writes_them(photo: Path) -> None:
         (CHAIN, CHAIN, None),
     ):
         made = np.asarray(Image.open(photo / "out" / path / "a.png"))
-        np.testing.assert_array_equal(made, corrupt(picture(64, 64), name, severity, image_id="a.png"))
+        np.testing.assert_array_equal(made, corrupt(example_image(64, 64), name, severity, image_id="a.png"))
     note = json.loads((photo / "out" / "beaufort.json").read_text())
     assert set(note["corruptions"]) == {"contrast", "fog", "jpeg_compression"}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from beaufort.store import FileStore
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from tests.commands import invoke
 
 SUITE = """
@@ -37,7 +37,7 @@ def toy():
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    images = np.stack([picture(32, 32, variant=i) for i in range(20)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(20)])
     (tmp_path / "toys").mkdir()
     np.save(tmp_path / "toys" / "images.npy", images)
     np.save(tmp_path / "toys" / "labels.npy", np.arange(20) % 5)

@@ -19,7 +19,7 @@ from beaufort.evaluation.provenance import provenance
 from beaufort.results import open_results
 from beaufort.store import FileStore
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 MODEL = """
 import numpy as np
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for i in range(12):
         place = tmp_path / "pictures" / "abc"[i % 3] / f"{i}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture(40, 40, variant=i)).save(place)
+        Image.fromarray(example_image(40, 40, variant=i)).save(place)
     return tmp_path
 
 
@@ -76,7 +76,7 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
 
 
 def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(folder: Path) -> None:
-    Image.fromarray(picture(10, 40, variant=1)).save(folder / "pictures" / "a" / "0.png")
+    Image.fromarray(example_image(10, 40, variant=1)).save(folder / "pictures" / "a" / "0.png")
     for _ in range(2):
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
@@ -88,7 +88,7 @@ def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(fo
 
 def test_pictures_of_which_all_are_too_small(folder: Path) -> None:
     for file in (folder / "pictures").rglob("*.png"):
-        Image.fromarray(picture(8, 8, variant=1)).save(file)
+        Image.fromarray(example_image(8, 8, variant=1)).save(file)
     code, _, errors = run(*TOY, *FOG)
     assert (code, "no image of pictures can be read; the first is a/0.png: both " in errors) == (2, True)
     found = evaluate("python:contact_nets:toy", [Condition("pictures")], "pictures")

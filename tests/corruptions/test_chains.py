@@ -10,9 +10,9 @@ from beaufort._core.errors import OptionError
 from beaufort.corruptions import Chain, Corrupt, corruptions
 from beaufort.data.writers.variants import variants
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
-PHOTOS = np.stack([picture(40, 48, variant=i) for i in range(3)])
+PHOTOS = np.stack([example_image(40, 48, variant=i) for i in range(3)])
 
 
 def test_links_are_done_in_their_order() -> None:
@@ -84,7 +84,7 @@ def test_as_a_condition_and_by_one_call() -> None:
 
 def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
     """Without one, severity 1 was taken; a severity beside the chain does not count for it."""
-    photo, says = picture(40, 48), r"fog requires a severity .*'fog\+snow@2'"
+    photo, says = example_image(40, 48), r"fog requires a severity .*'fog\+snow@2'"
     for make in (
         lambda: corrupt(photo, "fog+snow@2"),
         lambda: Corrupt("fog+snow@2", 4)(photo),

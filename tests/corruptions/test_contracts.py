@@ -17,7 +17,7 @@ from beaufort._core.errors import OptionError
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions
 from beaufort.corruptions import corruption as register
 from beaufort.testing import CORRUPTION_CONTRACTS, ContractError, check_corruption
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 # Published constants under which some step up in severity changes the pixels less: frost and fog swap
 # brightness for structure, glass blur trades sweeps for distance, snow changes the size of its flakes.
@@ -40,7 +40,7 @@ def test_contract(corruption: Corruption, contract: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(get_corruption_names("all")) - UNEVEN))
 def test_damage_grows_step_by_step(corruption: Corruption) -> None:
-    images = np.stack([picture(96, 96, variant=i % 4) for i in range(16)])
+    images = np.stack([example_image(96, 96, variant=i % 4) for i in range(16)])
     damage = [
         np.abs(corruption(images, severity, scale="imagenet", ids=range(16)).astype(int) - images).mean()
         for severity in SEVERITIES
@@ -53,7 +53,7 @@ def test_damage_grows_step_by_step(corruption: Corruption) -> None:
 def test_huge(corruption: Corruption) -> None:
     """24 megapixels; of C-bar 1.5, as its formulas in double precision take gigabytes and minutes beyond."""
     tiles = 2 if corruption.group == "unseen" else 8
-    image = np.tile(picture(500, 500), (tiles, tiles * 3 // 2, 1))
+    image = np.tile(example_image(500, 500), (tiles, tiles * 3 // 2, 1))
     out = corruption(image, 3, scale="imagenet" if "imagenet" in corruption.recipes else "auto")
     assert out.shape == image.shape
     assert (out != image).any()
@@ -63,8 +63,8 @@ IN_A_CHILD = """
 import hashlib, json, sys
 from beaufort import get_corruption_names
 from beaufort.corruptions import corruptions
-from beaufort.testing._contracts import picture
-image = picture(40, 48)
+from beaufort.testing._contracts import example_image
+image = example_image(40, 48)
 outputs = {n: corruptions[n](image, 3, ids=[9]) for n in sys.argv[1:]}
 print(json.dumps({n: hashlib.sha256(out.tobytes()).hexdigest() for n, out in outputs.items()}))
 """
@@ -76,13 +76,13 @@ def test_same_in_another_process() -> None:
     command = [sys.executable, "-c", IN_A_CHILD, *names]
     child = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     theirs = json.loads(child.stdout)
-    image = picture(40, 48)
+    image = example_image(40, 48)
     ours = {n: hashlib.sha256(corruptions[n](image, 3, ids=[9]).tobytes()).hexdigest() for n in names}
     assert theirs == ours
 
 
 def test_a_broken_corruption_is_found() -> None:
-    """The contracts can fail: each of these breaks one promise."""
+    """Each of these corruptions violates one requirement."""
 
     def broken(render: Any, *, draw: Any = None) -> Corruption:
         made = Corruption("broken", "noise", 1, "Broken.")
@@ -90,7 +90,7 @@ def test_a_broken_corruption_is_found() -> None:
         return made
 
     def some_of_them(images: Any, p: Any, drawn: Any, ops: Any) -> Any:
-        """Three of four pictures change, whatever the severity."""
+        """Change three of four images, whatever the severity."""
         return images + (drawn < 0.75).astype(np.uint8).reshape(-1, 1, 1, 1)
 
     calls = iter(range(10**6))
@@ -112,7 +112,7 @@ def test_a_broken_corruption_is_found() -> None:
 
 
 class Params(NamedTuple):
-    """Of a corruption that someone begins with."""
+    """Strength of a simple corruption."""
 
     amount: float
 
@@ -152,51 +152,50 @@ def test_a_first_try_passes() -> None:
         ),
         (begun(lambda images, p, ops: images[:, 1:]), r"got uint8 of shape \(1, 39, 48, 3\)$"),
         (begun(lambda images, p, ops: images.tolist()), "got list; round"),
-        (begun(in_place), "writes into its input, which is the caller's; begin with a copy"),
+        (begun(in_place), "The render modifies its input; copy it"),
         (
             begun(
                 lambda images, p, ops: images ^ np.random.default_rng().integers(0, 99, images.shape, "u1")
             ),
-            "two calls give the same pixels. It has a generator of its own; draw all that is random",
+            "It uses another generator; draw all random numbers from `random`",
         ),
         (
             begun(lambda images, p, drawn, ops: brighter(images, p, ops), draw=drawn),
-            "another seed gives other pixels. It has a draw whose numbers it ignores; use them in the render",
+            "another seed .* The render ignores the drawn numbers",
         ),
         (
             begun(lambda images, p, ops: (images - images.mean() / 9).clip(0, 255).astype(np.uint8)),
-            "an image comes out alone as in a batch. Draw one entry an image, and let no image depend on",
+            "alone and in a batch. Draw one entry per image",
         ),
         (
             begun(brighter, amounts=(50, 40, 30, 20, 10)),
-            r"severity 5 changes the pixels more than severity 1. It changes them by \d.* levels in the "
-            r"mean, and severity 1 by \d.*; order the constants from weak to strong, or declare it with",
+            r"severity 5 .* than severity 1\. .* \d.* and \d.* levels; order the constants .* graded=False",
         ),
         (
             begun(lambda images, p, ops: np.roll(images, 1, axis=1)[:, :, : images[0, 199].shape[0]]),
-            "The render returns uint8 images of the shape that came in. IndexError: ",
+            "The render returns uint8 images of the input shape. IndexError: ",
         ),
         (
             begun(brighter, amounts=(1, 2, 3)),
-            "has constants for each of five severities, or one for all. It has 3",
+            "constants for five severities, or one entry for all. It has 3",
         ),
         (
             begun(brighter, doc=""),
-            "its render has a docstring. Its first line is what `beaufort ls corruptions`",
+            "docstring. `beaufort ls corruptions`",
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_words(made: Corruption, says: str) -> None:
+def test_messages_name_the_problem_and_the_fix(made: Corruption, says: str) -> None:
     with pytest.raises(ContractError, match=says) as caught:
         check_corruption(made)
-    assert str(caught.value).startswith("begun does not keep this promise: ")
+    assert str(caught.value).startswith("begun violates the contract: ")
 
 
 def test_a_corruption_of_numpy_alone_says_so() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     made = Corruption("begun", "noise", 1, "Begun.")
     made.at("imagenet", levels=[Params(amount) for amount in (10, 20, 30, 40, 50)])(brighter)
-    says = r"a torch tensor comes back as one at scale imagenet. AttributeError: .*; declare it with tensors="
+    says = r"torch tensor .* at scale imagenet\. AttributeError: .*; declare tensors=False"
     with pytest.raises(ContractError, match=says):
         check_corruption(made)
 
@@ -216,7 +215,7 @@ def test_a_corruption_of_numpy_alone_is_done_by_the_host() -> None:
     """Without a torch version it works on tensors all the same, and its condition says where it is made."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     made = begun(brighter)
-    image = picture(40, 48)
+    image = example_image(40, 48)
     there = made(torch.from_numpy(image.transpose(2, 0, 1).copy()), 3)
     np.testing.assert_array_equal(there.permute(1, 2, 0).numpy(), made(image, 3))
     with pytest.raises(OptionError, match=r"begun.*tensors=False"):

@@ -14,9 +14,9 @@ from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, expand_names, members_of
 from beaufort.corruptions._backends import _pieces
 from beaufort.corruptions._kernels import Ops
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
-PHOTO = picture(64, 64)
+PHOTO = example_image(64, 64)
 
 
 class _Nothing(NamedTuple):
@@ -155,7 +155,7 @@ def test_constants_of_any_one_scale_serve_every_size(scale: str) -> None:
 
 
 def test_relative_at_its_own_size_is_the_published_scale() -> None:
-    photo = picture(224, 224)
+    photo = example_image(224, 224)
     for name in get_corruption_names("all"):
         if name != "frost":
             published = corrupt(photo, name, 3, scale="imagenet", image_id=1)
@@ -167,7 +167,7 @@ def test_relative_at_its_own_size_is_the_published_scale() -> None:
 )
 def test_relative_hurts_a_large_photo_as_much(name: str) -> None:
     """A photo four times as large, corrupted and shrunk again, is off as much as the small one."""
-    small = picture(224, 224)
+    small = example_image(224, 224)
     large = np.asarray(Image.fromarray(small).resize((896, 896), Image.Resampling.NEAREST))
 
     def damage(photo: np.ndarray, scale: str) -> float:

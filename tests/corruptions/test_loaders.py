@@ -15,7 +15,7 @@ from beaufort import corrupt
 from beaufort._core.arrays import to_levels
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError
 from beaufort.corruptions import Chain, Corrupt, corruptions
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +23,7 @@ else:
     torch = pytest.importorskip("torch", reason="torch is not installed")
 
 CHAIN = "fog@2+jpeg_compression@3"
-PHOTO = picture(40, 48)
+PHOTO = example_image(40, 48)
 
 
 def tensor(photo: np.ndarray) -> torch.Tensor:

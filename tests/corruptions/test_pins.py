@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from beaufort.corruptions import Corruption, corruptions
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 PINS = Path(__file__).parent.parent / "golden" / "pins.npz"
 
@@ -19,7 +19,11 @@ def outputs(name: str) -> dict[str, np.ndarray]:
     corruption = corruptions[name]
     if corruption.group == "unseen":
         return _outputs_of_c_bar(corruption)
-    photo, small, digits = picture(48, 40), picture(32, 32), np.stack([digit(variant=i) for i in range(2)])
+    photo, small, digits = (
+        example_image(48, 40),
+        example_image(32, 32),
+        np.stack([digit(variant=i) for i in range(2)]),
+    )
     made = {}
     for stream in ("keyed", "reference"):
         options: dict[str, Any] = {"seed": 11, "stream": stream}
@@ -37,7 +41,7 @@ def _outputs_of_c_bar(corruption: Corruption) -> dict[str, np.ndarray]:
     """At both scales and with both streams, of a small picture that is not square."""
     return {
         f"{corruption.name}/{scale}/3/{stream}": corruption(
-            picture(20, 24), 3, ids=["pin"], seed=11, scale=scale, stream=stream
+            example_image(20, 24), 3, ids=["pin"], seed=11, scale=scale, stream=stream
         )
         for scale in corruption.recipes
         for stream in ("keyed", "reference")

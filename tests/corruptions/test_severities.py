@@ -18,7 +18,7 @@ from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._sizes import between_severities
 from beaufort.corruptions.rng import Key, Keyed
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 STEPS = np.arange(1, 5.01, 0.25)
 
@@ -53,7 +53,7 @@ def test_published_constants() -> None:
 
 
 def test_where_constants_do_not_act_one_by_one_pictures_are_mixed() -> None:
-    snow, photo = corruptions["zoom_blur"], picture(64, 64)
+    snow, photo = corruptions["zoom_blur"], example_image(64, 64)
     low, high = (snow(photo, severity).astype(np.float64) for severity in (2, 3))
     made = snow(photo, 2.25)
     assert np.abs(made - (0.75 * low + 0.25 * high)).max() <= 0.5
@@ -89,7 +89,7 @@ def test_any_size_at_any_severity(name: str) -> None:
     _needs(name)
     corruption = corruptions[name]
     for side in (20, 48, 100):
-        photo = picture(side, side + 7)
+        photo = example_image(side, side + 7)
         for scale in ("auto", "relative"):
             assert corruption(photo, 2.4, ids=[1], scale=scale).shape == photo.shape
 
@@ -136,7 +136,7 @@ def test_damage_rises_where_it_does_from_one_whole_severity_to_the_next(name: st
 @pytest.mark.parametrize("name", ["defocus_blur", "fog", "glass_blur", "snow", "spatter", "zoom_blur"])
 def test_backends_agree(name: str) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
-    photo = np.stack([picture(64, 64), picture(64, 64, variant=2)])
+    photo = np.stack([example_image(64, 64), example_image(64, 64, variant=2)])
     options: dict[str, Any] = {"ids": [1, 2], "seed": 3}
     for severity, scale in ((1.5, "auto"), (3.75, "imagenet")):
         here = corruptions[name](photo, severity, scale=scale, backend="cpu", **options).astype(int)
@@ -148,7 +148,7 @@ def test_backends_agree(name: str) -> None:
 
 def test_mixed_pictures_draw_the_same_numbers_from_the_reference_stream() -> None:
     """As they do from the keyed one; and the next picture goes on where one picture stopped."""
-    snow, photo = corruptions["snow"], picture(120, 120)
+    snow, photo = corruptions["snow"], example_image(120, 120)
 
     def made(severity: float, *photos: Any) -> Any:
         return snow(np.stack(photos), severity, scale="imagenet", seed=7, stream="reference")

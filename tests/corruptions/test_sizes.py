@@ -18,7 +18,7 @@ from beaufort import get_corruption_names
 from beaufort._core.errors import SizeWarning
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 PHOTO_SCALES = {scale: side for scale, side in SCALES.items() if scale != "mnist"}
 ALL = get_corruption_names("all")
@@ -134,9 +134,9 @@ def test_both_engines_follow_the_rule(name: str, side: int) -> None:
 @pytest.mark.parametrize("name", ["glass_blur", "pixelate", "snow", "zoom_blur", "defocus_blur"])
 def test_images_that_are_not_square(name: str) -> None:
     for scale in ("auto", "relative"):
-        out = corruptions[name](picture(47, 131), 3, scale=scale)
+        out = corruptions[name](example_image(47, 131), 3, scale=scale)
         assert out.shape == (47, 131, 3)
-        turned = corruptions[name](picture(131, 47), 3, scale=scale)
+        turned = corruptions[name](example_image(131, 47), 3, scale=scale)
         assert turned.shape == (131, 47, 3)
 
 

@@ -37,7 +37,7 @@ from beaufort.models import as_model
 from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(), reason="processes and threads are looked for in /proc"
@@ -53,7 +53,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSource:
     for i in range(30):
         file = tmp_path / "toys" / f"class{i % 3}" / f"{i:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture(40, 50 + i % 2, variant=i)).save(file)
+        Image.fromarray(example_image(40, 50 + i % 2, variant=i)).save(file)
     broken = tmp_path / "toys" / "class1" / "04.png"
     broken.write_bytes(broken.read_bytes()[:200])
     data = load_dataset(str(tmp_path / "toys"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from beaufort.data import Dataset, from_arrays
 from beaufort.models import Model, as_model
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 CLASSES = 7
 IMAGES = 96
@@ -20,7 +20,7 @@ BATCHES = 24
 
 
 def pictures() -> np.ndarray:
-    return np.stack([picture(32, 32, variant=i) for i in range(IMAGES)])
+    return np.stack([example_image(32, 32, variant=i) for i in range(IMAGES)])
 
 
 def dataset() -> Dataset:

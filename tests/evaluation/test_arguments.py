@@ -20,9 +20,9 @@ from beaufort.models import as_model
 from beaufort.suites import get_suite, suite_from_corruptions
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import register_shift
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
-IMAGES = np.stack([picture(32, 32, variant=i) for i in range(8)])
+IMAGES = np.stack([example_image(32, 32, variant=i) for i in range(8)])
 LABELS = np.arange(8) % 3
 
 

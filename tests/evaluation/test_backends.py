@@ -24,7 +24,7 @@ from beaufort.models import Model, Network, as_model
 from beaufort.results import Run, evaluate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -53,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     for i in range(30):
         file = folder / f"class{i % 5}" / f"{i:02d}.png"
         file.parent.mkdir(exist_ok=True)
-        Image.fromarray(picture(32, 40 if i % 7 == 3 else 32, variant=i)).save(file)
+        Image.fromarray(example_image(32, 40 if i % 7 == 3 else 32, variant=i)).save(file)
     return load_dataset(f"folder:{folder}")
 
 

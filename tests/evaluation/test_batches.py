@@ -22,7 +22,7 @@ from beaufort.models import Model, as_model
 from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 SIDE = 64
 IMAGE = SIDE * SIDE * 3
@@ -37,7 +37,7 @@ class Counting:
         self._lock = RLock()  # a picture may go while another one is counted
 
     def read(self, index: int) -> Bytes:
-        image = picture(SIDE, SIDE, variant=index).copy()
+        image = example_image(SIDE, SIDE, variant=index).copy()
         with self._lock:
             self.reads += 1
             self.alive += image.nbytes
@@ -201,4 +201,4 @@ def test_blocks_are_freed_when_they_are_done(tmp_path: Path, monkeypatch: pytest
 
 def test_setup_has_pictures_made_ready() -> None:
     source = ImageSource(dataset(Counting()), 3, (), "cifar", 0)
-    assert np.array_equal(source.images(1), picture(SIDE, SIDE, variant=1))
+    assert np.array_equal(source.images(1), example_image(SIDE, SIDE, variant=1))

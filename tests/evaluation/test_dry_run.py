@@ -18,9 +18,9 @@ from beaufort.models.load import Adapter
 from beaufort.results import evaluate
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import shifts
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
-IMAGES = np.stack([picture(32, 32, variant=i) for i in range(10)])
+IMAGES = np.stack([example_image(32, 32, variant=i) for i in range(10)])
 LABELS = np.arange(10) % 5
 LOADED: weakref.WeakSet[Counted] = weakref.WeakSet()
 LOADS: list[tuple[str, int]] = []

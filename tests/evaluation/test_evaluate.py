@@ -27,14 +27,14 @@ from beaufort.results import evaluate, plan_run
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 CLASSES = 7
 WEIGHTS = np.random.default_rng(3).normal(0, 1, (CLASSES, 32 * 32 * 3)).astype(np.float32) / 3000
 
 
 def dataset(count: int = 40) -> Dataset:
-    images = np.stack([picture(32, 32, variant=i) for i in range(count)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(count)])
     return from_arrays("toys", images, np.arange(count) % CLASSES)
 
 
@@ -165,7 +165,7 @@ def test_images_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> Non
     for i in range(12):
         folder = tmp_path / "data" / f"class{i % 3}"
         folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture(32, 32, variant=i)).save(folder / f"{i:02}.png")
+        Image.fromarray(example_image(32, 32, variant=i)).save(folder / f"{i:02}.png")
     broken = tmp_path / "data" / "class1" / "04.png"
     broken.write_bytes(broken.read_bytes()[:200])
     data = load_dataset(str(tmp_path / "data"))

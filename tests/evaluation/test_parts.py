@@ -28,7 +28,7 @@ from beaufort.store import FileStore
 from beaufort.suites import Suite, get_suite, parse_suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import register_shift
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from tests.commands import invoke
 
 SUITE = """
@@ -79,7 +79,7 @@ COUNT = 40
 
 
 def pictures(count: int, first: int = 0) -> Any:
-    return np.stack([picture(32, 32, variant=first + i) for i in range(count)])
+    return np.stack([example_image(32, 32, variant=first + i) for i in range(count)])
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from beaufort.models import Model, ModelError, as_model
 from beaufort.results import evaluate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 CLASSES = 5
 SUITE = Suite(
@@ -40,7 +40,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dataset(count: int = 40) -> Dataset:
-    images = np.stack([picture(32, 32, variant=i) for i in range(count)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(count)])
     return from_arrays("toys", images, np.arange(count) % CLASSES)
 
 
@@ -131,7 +131,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     for i in range(20):
         file = tmp_path / "data" / f"class{i % 5}" / f"{i:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture(32, 32, variant=i)).save(file)
+        Image.fromarray(example_image(32, 32, variant=i)).save(file)
     bad = tmp_path / "data" / "class1" / "06.png"
     bad.write_bytes(bad.read_bytes()[:100])
     models = ["python:test_processes:model"]

@@ -109,12 +109,12 @@ def by_place(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 @pytest.mark.parametrize(
     ("answer", "check", "level"),
     [
-        (failing, "answers", "unusable"),
-        (lambda x: right(x).tolist(), "answers", "unusable"),
-        (lambda x: right(x)[0], "answers", "unusable"),
-        (lambda x: right(x)[:-1], "answers", "unusable"),
-        (lambda x: right(x).astype(np.float64), "answers", "warning"),
-        (lambda x: right(x).astype(np.int64), "answers", "problem"),
+        (failing, "output", "unusable"),
+        (lambda x: right(x).tolist(), "output", "unusable"),
+        (lambda x: right(x)[0], "output", "unusable"),
+        (lambda x: right(x)[:-1], "output", "unusable"),
+        (lambda x: right(x).astype(np.float64), "output", "warning"),
+        (lambda x: right(x).astype(np.int64), "output", "problem"),
         (lambda x: right(x)[:, :3], "class count", "problem"),
         (lambda x: jittered(x, 10), "deterministic", "problem"),
         (lambda x: jittered(x, 1e-5), "deterministic", "warning"),

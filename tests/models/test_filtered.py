@@ -16,7 +16,7 @@ from beaufort.models import FilteredModel, Model, Network, as_model, load_model,
 from beaufort.models.filters import load_filter
 from beaufort.results import evaluate
 from beaufort.testing import check_model
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 CLASSES = 3
 TURNS = np.random.default_rng(5).normal(size=(12 * 12 * 3, CLASSES)) / 500
@@ -39,7 +39,7 @@ def net(**options: Any) -> Model:
 
 
 def pictures(side: int, count: int = 5) -> NDArray[np.uint8]:
-    return np.stack([picture(side, side, 3, variant=i) for i in range(count)])
+    return np.stack([example_image(side, side, 3, variant=i) for i in range(count)])
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
@@ -98,7 +98,7 @@ def test_a_grid_of_one_is_the_middle_crop() -> None:
 
 
 def oblong(height: int, width: int) -> NDArray[np.uint8]:
-    return np.stack([picture(height, width, 3, variant=i) for i in range(5)])
+    return np.stack([example_image(height, width, 3, variant=i) for i in range(5)])
 
 
 def test_views_are_of_the_picture_that_the_model_would_see() -> None:
@@ -227,7 +227,7 @@ def test_a_wrong_range_is_found_behind_an_image_filter() -> None:
 
 
 def test_load_model_takes_an_image_filter() -> None:
-    images = np.stack([picture(28, 28, 1, variant=i) for i in range(4)])
+    images = np.stack([example_image(28, 28, 1, variant=i) for i in range(4)])
     model = load_model("demo:digits", filter="clahe:tiles=4", threads=1)
     assert model.spec.name == "digits+clahe-tiles4"
     np.testing.assert_array_equal(

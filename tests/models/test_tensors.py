@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from beaufort.models import Network, Preprocessing, as_model
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -35,7 +35,7 @@ DEVICES = [
 def test_prepared_as_arrays_are(preprocessing: Preprocessing, channels: int, device: str) -> None:
     from beaufort.models.tensors import preprocess_tensors
 
-    images = np.stack([picture(20, 24, channels, variant=i) for i in range(2)])
+    images = np.stack([example_image(20, 24, channels, variant=i) for i in range(2)])
     wanted = preprocessing.apply(images)
     found = preprocess_tensors(torch.from_numpy(images).to(device), preprocessing)
     assert found.is_contiguous()
@@ -47,7 +47,7 @@ def test_prepared_as_arrays_are(preprocessing: Preprocessing, channels: int, dev
 def test_tensors_are_answered_as_arrays_are(device: str) -> None:
     torch.manual_seed(0)
     layers = [torch.nn.AdaptiveAvgPool2d(3), torch.nn.Flatten(), torch.nn.Linear(27, 5)]
-    images = np.stack([picture(32, 32, variant=i) for i in range(7)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(7)])
     tensor = torch.from_numpy(images).to(device)
     ways: list[dict[str, Any]] = [{}, {"max_batch": 3}, {"input_size": 24, "resize": 24}]
     for options in ways:
@@ -77,7 +77,7 @@ def test_a_compiled_module_is_compiled_for_one_number_of_images() -> None:
     model = as_model(compiled, name="compiled", device="cpu")
     assert model.spec.classes == 5
     assert not sizes
-    images = np.stack([picture(32, 32, variant=i) for i in range(7)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(7)])
     for count in (7, 3, 7, 1):
         found = model(torch.from_numpy(images[:count]))
         assert np.allclose(found, as_model(plain, name="plain", device="cpu")(images[:count]), atol=1e-5)

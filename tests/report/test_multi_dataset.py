@@ -12,7 +12,7 @@ from beaufort.data import from_arrays
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
 from beaufort.suites import parse_suite
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 SUITE = """
 name: two
@@ -31,7 +31,7 @@ parts:
 
 
 def test_inner_pages_draw_themselves(browser: Any, tmp_path: Path) -> None:
-    images = np.stack([picture(32, 32, variant=i) for i in range(40)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(40)])
     data = {name: from_arrays(name, images, labels=np.arange(40) % 5) for name in ("toys", "drawings")}
     net = as_model(
         lambda some: some.reshape(len(some), -1)[:, :5].astype(np.float32), name="net", classes=5, version="1"

@@ -24,7 +24,7 @@ from beaufort.models import Model, as_model, load_model
 from beaufort.results import evaluate
 from beaufort.store import Cell, FileStore
 from beaufort.suites.conditions import Condition
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 FROZEN = Path(__file__).parent / "frozen"
 PINNED = FROZEN / "fingerprints.json"
@@ -42,7 +42,7 @@ def digits() -> Run:
 
 def photos() -> Run:
     """A function on eight drawn pictures of 32×32, at scale `auto`, logits kept."""
-    images = np.stack([picture(32, 32, variant=i) for i in range(8)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(8)])
     conditions = [Condition("frozen-photos")]
     conditions += [Condition("frozen-photos", name, 3) for name in ("gaussian_noise", "defocus_blur", "snow")]
     model = as_model(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from tests.studies.rehearsal import Rehearsal
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
@@ -96,7 +96,7 @@ def photos_and_cifar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
         place = folder / "photos" / name.replace("/", "-")
         place.mkdir(parents=True)
         for one in range(2):
-            Image.fromarray(picture(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
+            Image.fromarray(example_image(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
     (folder / "networks").mkdir()
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 4, 9, 8)
@@ -106,7 +106,7 @@ def photos_and_cifar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
         (folder / "networks" / f"{name}.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
     (folder / "cifar").mkdir()
     for split, count in (("train", 100), ("test", 24)):
-        images = np.stack([picture(32, 32, 3, variant=i) for i in range(count)]).reshape(count, 1024, 3)
+        images = np.stack([example_image(32, 32, 3, variant=i) for i in range(count)]).reshape(count, 1024, 3)
         labels = [i % 10 for i in range(count)]
         names = ["test_batch.png"] if split == "test" else [f"data_batch_{i}.png" for i in range(1, 6)]
         for name, part in zip(names, np.array_split(images, len(names)), strict=True):
@@ -147,7 +147,9 @@ def stylizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stylizer")
     torch.manual_seed(0)
     torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
-    images = torch.from_numpy(np.stack([picture(64, 64, 3, variant=i) for i in range(2)])).permute(0, 3, 1, 2)
+    images = torch.from_numpy(np.stack([example_image(64, 64, 3, variant=i) for i in range(2)])).permute(
+        0, 3, 1, 2
+    )
     photos = TrainingTensors("photos", ("photo",), images, torch.zeros(2, dtype=torch.long))
     options = {"styles": 2, "width": 4, "blocks": 1, "side": 64, "features": str(folder / "squeezenet.pth")}
     recipe = replace(get_recipe("stylizer"), architecture_options=options, epochs=1, batch=2)

@@ -48,7 +48,7 @@ from beaufort.studies.enhancements.testbed_findings import RULES, find, styles_i
 from beaufort.studies.prediction_archive import predictions_by_seed
 from beaufort.studies.predictions import StudyPredictions, read_predictions, write_predictions
 from beaufort.suites import get_suite
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from beaufort.training.architectures import build, network_size
 from tests.studies.arm_statistics import difference, level_of
 from tests.studies.rehearsal import Rehearsal
@@ -448,7 +448,7 @@ def test_networks_for_photos_predict_as_onnx_runtime(shared: Path) -> None:
 
 def test_renormalized_outputs_have_the_moments_of_plain_photos(photos_and_cifar: dict[str, str]) -> None:
     graph = open_graph(Path(photos_and_cifar["networks"]) / "tiny.onnx")
-    plain = torch.from_numpy(np.stack([picture(224, 224, 3, variant=i) for i in range(6)]))
+    plain = torch.from_numpy(np.stack([example_image(224, 224, 3, variant=i) for i in range(6)]))
     plain = plain.permute(0, 3, 1, 2).float() / 255
     shown = (plain * 0.3 + 0.1).clamp(0, 1)
     lines = renormalizing_lines(graph, plain, shown)

@@ -19,7 +19,7 @@ from beaufort.corruptions.rng import Id
 from beaufort.store import Cell
 from beaufort.suites.conditions import DATASET_NAME, Condition
 from beaufort.suites.shifts import register_shift
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 DATASETS = st.from_regex(DATASET_NAME, fullmatch=True)
 NAMES = st.sampled_from(sorted(corruptions))
@@ -176,7 +176,7 @@ def test_numpy_severity_becomes_a_number() -> None:
 
 @pytest.mark.parametrize("corruption", ["gaussian_noise", "contrast", "motion_blur"])
 def test_apply_is_the_corruption(corruption: str) -> None:
-    images = np.stack([picture(32, 32), picture(32, 32)[::-1]])
+    images = np.stack([example_image(32, 32), example_image(32, 32)[::-1]])
     ids = ["a", "b"]
     got = Condition("cifar10-test", corruption, 4).apply(images, ids=ids, seed=3, scale="cifar", jobs=2)
     assert np.array_equal(got, corruptions[corruption](images, 4, ids=ids, seed=3, scale="cifar"))
@@ -189,14 +189,14 @@ def test_apply_without_severity_is_the_published_one() -> None:
 
 
 def test_clean_is_the_same_array() -> None:
-    images = picture(32, 32)
+    images = example_image(32, 32)
     assert Condition("cifar10-test").apply(images, ids=[0]) is images
 
 
 def test_five_severities_and_none_named() -> None:
     condition = Condition.parse("imagenet-val/fog")
     for call in (
-        lambda: condition.apply(picture(64, 64), ids=[0]),
+        lambda: condition.apply(example_image(64, 64), ids=[0]),
         lambda: condition.facts(scale="tiny"),
     ):
         with pytest.raises(OptionError, match=r"the scale 'tiny', .*'fog@3', got 'imagenet-val/fog'"):
@@ -239,7 +239,7 @@ def test_facts_of_other_pixels_differ() -> None:
 def test_seed_of_what_is_not_random_is_no_fact() -> None:
     contrast = Condition.parse("a/contrast@2")
     assert contrast.facts(scale="cifar", seed=1) == contrast.facts(scale="cifar", seed=2)
-    images = picture(32, 32)
+    images = example_image(32, 32)
     assert np.array_equal(contrast.apply(images, ids=[0], seed=1), contrast.apply(images, ids=[0], seed=2))
 
 

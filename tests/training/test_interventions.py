@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.models.filters import load_filter
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions import Intervention, make_intervention
@@ -33,7 +33,7 @@ def make(name: str, **options: Any) -> Intervention:
 
 
 def photos(count: int = 6, side: int = 32) -> Tensor:
-    drawn = np.stack([picture(side, side, 3, variant=i) for i in range(count)])
+    drawn = np.stack([example_image(side, side, 3, variant=i) for i in range(count)])
     return torch.from_numpy(drawn).permute(0, 3, 1, 2).contiguous()
 
 

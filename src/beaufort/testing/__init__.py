@@ -1,4 +1,4 @@
-"""Contracts of corruptions, models and stores, for plug-in authors.
+"""Checks of the contracts of corruptions, models and stores, for plug-in authors.
 
 ```python
 from beaufort.testing import check_corruption, check_model, check_store

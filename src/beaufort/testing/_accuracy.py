@@ -1,4 +1,4 @@
-"""How often a model is right, whether that is more than chance, and which order of classes may be why not."""
+"""The accuracy of a model, whether it is above chance, and which order of classes may explain if not."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from beaufort._core.text import counted
 from beaufort.metrics.stats import clopper_pearson
 
 _SURE = 0.99
-"""Level of the intervals by which something is more than chance."""
+"""Confidence level for accuracies above chance."""
 
 
 @dataclass(frozen=True)
 class MeasuredAccuracy:
-    """How many of some labeled images a model gets right."""
+    """Accuracy of a model on labeled images."""
 
     images: int
     right: int
     chance: float
-    """What always naming one class, or any at random, would get right: the larger of the two."""
+    """Accuracy of always predicting the most frequent class, or of random guessing if that is larger."""
     order: str = ""
-    """The order of classes that would explain an accuracy at chance; empty if none was found."""
+    """Order of classes that explains an accuracy at chance; empty if none was found."""
     ordered: float = 0.0
-    """The accuracy in that order."""
+    """Accuracy in that order."""
 
     @property
     def value(self) -> float:
-        """The share of images."""
+        """Accuracy, 0 to 1."""
         return self.right / self.images
 
     @property
     def at_chance(self) -> bool:
-        """Whether it is not surely more than chance."""
+        """Whether it is not significantly above chance."""
         return not above_chance(self.right, self.images, self.chance)
 
     def __str__(self) -> str:
@@ -46,19 +46,19 @@ class MeasuredAccuracy:
 
 
 def above_chance(right: int, images: int, chance: float, tries: int = 1) -> bool:
-    """Whether so many right answers are more than chance, when the best of some tries is looked at."""
+    """Return whether so many correct predictions, the best of some tries, are significantly above chance."""
     return clopper_pearson(right, images, 1 - (1 - _SURE) / tries).low > chance
 
 
 def judge_accuracy(
     logits: NDArray[np.float32], labels: NDArray[np.int64], names: Sequence[str] = ()
 ) -> MeasuredAccuracy:
-    """The accuracy of some logits `(images, classes)`.
+    """Return the accuracy of logits `(images, classes)`.
 
     Args:
-        logits: in the order that the classes are said to have.
+        logits: in the declared order of the classes.
         labels: the true classes.
-        names: what the classes are called, if that is known: models may have them in alphabetical order.
+        names: names of the classes, if known, because outputs may be in alphabetical order.
     """
     predicted, classes = logits.argmax(axis=1), logits.shape[1]
     chance = max(1 / classes, float(np.bincount(labels).max() / len(labels)))
@@ -74,30 +74,30 @@ def judge_accuracy(
         )
     learned = _learned(predicted, labels, classes)
     if learned is not None and above_chance(*learned, chance):
-        share = learned[0] / learned[1]
+        accuracy = learned[0] / learned[1]
         return MeasuredAccuracy(
-            found.images, found.right, chance, "an order learned from half of the images", share
+            found.images, found.right, chance, "an order learned from half of the images", accuracy
         )
     return found
 
 
 def _orders(classes: int, names: Sequence[str]) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Orders that outputs often have: the class of each output."""
+    """Yield common orders of outputs, as the class of each output."""
     numbers = np.arange(classes)
     as_text = np.array(sorted(range(classes), key=str))
     yield "the order of their numbers sorted as text (0, 1, 10, 11, …)", as_text
-    yield "the order in which data sorted as text (0, 1, 10, 11, …) has them", np.argsort(as_text)
+    yield "the inverse of their numbers sorted as text (0, 1, 10, 11, …)", np.argsort(as_text)
     if len(names) == classes:
         by_name = np.array(sorted(range(classes), key=lambda label: names[label]))
         yield "the alphabetical order of their names", by_name
-        yield "an order of which the labels are the alphabetical one", np.argsort(by_name)
+        yield "the inverse of the alphabetical order of their names", np.argsort(by_name)
     yield "an order shifted by one", (numbers + 1) % classes
     yield "an order shifted by one", (numbers - 1) % classes
-    yield "the opposite order", numbers[::-1]
+    yield "reversed order", numbers[::-1]
 
 
 def _learned(predicted: NDArray[np.int64], labels: NDArray[np.int64], classes: int) -> tuple[int, int] | None:
-    """Right answers, of how many, if each output stands for the class that it meant in the other half."""
+    """Return correct and all predictions on half of the images, mapping outputs to classes on the rest."""
     half = np.zeros(len(labels), np.bool_)
     for label in np.unique(labels):
         half[np.flatnonzero(labels == label)[::2]] = True

@@ -1,4 +1,4 @@
-"""What a corruption promises, one function a promise."""
+"""The contract of corruptions: one function per requirement."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from beaufort.corruptions import SCALES, SEVERITIES, Corruption, corruptions, sn
 
 
 class ContractError(BeaufortError, AssertionError):
-    """A promise that is not kept."""
+    """A plug-in that violates its contract."""
 
 
-def picture(height: int, width: int, channels: int = 3, *, variant: int = 0) -> NDArray[np.uint8]:
-    """A picture with flat parts, slopes, edges and fine texture, in full color."""
+def example_image(height: int, width: int, channels: int = 3, *, variant: int = 0) -> NDArray[np.uint8]:
+    """Return a color image with flat areas, gradients, edges and fine texture."""
     y, x = np.mgrid[:height, :width]
     u, v = x / width, y / height
     waves = 40 * np.sin((7 + variant) * u + 3 * v) * np.cos(5 * v - (2 + variant) * u)
@@ -35,7 +35,7 @@ def picture(height: int, width: int, channels: int = 3, *, variant: int = 0) -> 
 
 
 def digit(*, variant: int = 0) -> NDArray[np.uint8]:
-    """Something like a handwritten digit: a soft white ring and a stroke on black, 28×28×1."""
+    """Return an image like a handwritten digit: a soft white ring and a stroke on black, 28×28×1."""
     y, x = np.mgrid[:28, :28]
     ring = np.abs(np.hypot(x - 13, y - 10 - variant % 3) - 5 - variant % 2)
     stroke = np.where((y > 14) & (y < 24), np.abs(x - 18 + (y - 14) * 0.3), 9)
@@ -44,20 +44,20 @@ def digit(*, variant: int = 0) -> NDArray[np.uint8]:
 
 
 def _sample(scale: str, count: int) -> NDArray[np.uint8]:
-    """Pictures that suit a scale: digits for `mnist`, colors for the others."""
+    """Return images for a scale: digits for `mnist`, color images for the others."""
     if scale == "mnist":
         return np.stack([digit(variant=i % 6) for i in range(count)])
-    return np.stack([picture(64, 64, variant=i % 4) for i in range(count)])
+    return np.stack([example_image(64, 64, variant=i % 4) for i in range(count)])
 
 
-def _expect(kept: bool, promise: str, *, but: str = "") -> None:
-    """Raise if a promise is not kept; `but` says what happens instead, and what to do."""
-    if not kept:
-        raise ContractError(f"{promise}. {but}" if but else promise)
+def _expect(met: bool, requirement: str, *, but: str = "") -> None:
+    """Raise an error if a requirement is not met; `but` describes the actual result and the fix."""
+    if not met:
+        raise ContractError(f"{requirement}. {but}" if but else requirement)
 
 
 def _named(contract: Callable[[Corruption], None]) -> Callable[[Corruption], None]:
-    """The contract whose errors name the corruption; what a corruption raises becomes such an error, too."""
+    """Return the contract with errors that name the corruption; other errors become such errors."""
 
     @wraps(contract)
     def checked(corruption: Corruption) -> None:
@@ -68,100 +68,109 @@ def _named(contract: Callable[[Corruption], None]) -> Callable[[Corruption], Non
         except AssetError:
             raise
         except ContractError as error:
-            broken = str(error)
+            problem = str(error)
         except Exception as error:
             but = str(error) if isinstance(error, BeaufortError) else f"{type(error).__name__}: {error}"
             if isinstance(error, ValueError) and "read-only" in str(error):
-                but = f"The render writes into its input, which is the caller's; begin with a copy ({error})"
-            promise = (contract.__doc__ or "").partition("\n")[0].rstrip(".")
-            broken, cause = f"{promise}. {but}", error
-        raise ContractError(f"{corruption.name} does not keep this promise: {broken}") from cause
+                but = f"The render modifies its input; copy it first ({error})"
+            requirement = (contract.__doc__ or "").partition("\n")[0].rstrip(".")
+            problem, cause = f"{requirement}. {but}", error
+        raise ContractError(f"{corruption.name} violates the contract: {problem}") from cause
 
     return checked
 
 
 def is_well_declared(corruption: Corruption) -> None:
-    """It is registered with a description, and has one or five `NamedTuple`s of constants at each scale."""
+    """It has a unique name, a description, and one or five `NamedTuple`s of constants at each scale."""
     known = corruptions.get(corruption.name)
-    _expect(known is None or known is corruption, "its name is its own", but="Another has it")
+    _expect(
+        known is None or known is corruption,
+        "the name must be unique",
+        but="Another corruption is registered under it",
+    )
     _expect(
         bool(corruption.summary),
-        "its render has a docstring",
-        but="Its first line is what `beaufort ls corruptions` shows",
+        "the render must have a docstring",
+        but="`beaufort ls corruptions` shows its first line",
     )
     for scale, recipe in corruption.recipes.items():
         count, kinds = len(recipe.levels), {type(level) for level in recipe.levels}
         _expect(
             count in (1, len(SEVERITIES)),
-            f"{scale} has constants for each of five severities, or one for all",
-            but=f"It has {count}",
+            f"scale {scale} must have constants for five severities, or one entry for all",
+            but=f"It has {count} entries",
         )
         _expect(
             len(kinds) == 1 and all(hasattr(level, "_asdict") for level in recipe.levels),
-            f"the constants of {scale} are of one NamedTuple, whose names stand in the results",
-            but=f"They are {', '.join(sorted(kind.__name__ for kind in kinds))}",
+            f"the constants of scale {scale} must be of one NamedTuple, whose field names are stored",
+            but=f"They are of type {', '.join(sorted(kind.__name__ for kind in kinds))}",
         )
         json.dumps([level._asdict() for level in recipe.levels])
 
 
 def returns_images(corruption: Corruption) -> None:
-    """The render returns uint8 images of the shape that came in."""
+    """The render returns uint8 images of the input shape."""
     for channels in (3, 1):
-        corruption(picture(40, 48, channels), 2)
+        corruption(example_image(40, 48, channels), 2)
 
 
 def keeps_kind_and_shape(corruption: Corruption) -> None:
-    """The same kind, shape and dtype come back, for every supported kind of image."""
+    """The result has the type, shape and dtype of the input, for every supported type of image."""
     from PIL import Image
 
-    color = picture(40, 48)
+    color = example_image(40, 48)
     kinds: list[Any] = [
         color[..., 0],
         color[..., :1],
         color,
-        picture(40, 48, 4),
+        example_image(40, 48, 4),
         np.stack([color, color[::-1]]),
         np.stack([color[..., :1]] * 3),
     ]
     for image in kinds:
         out = corruption(image, 2)
         same = isinstance(out, np.ndarray) and out.shape == image.shape and out.dtype == np.uint8
-        _expect(same, f"a uint8 array {image.shape} comes back as one")
-    for mode, pixels in (("L", color[..., 0]), ("RGB", color), ("RGBA", picture(40, 48, 4))):
+        _expect(same, f"the result for a uint8 array {image.shape} must be a uint8 array of this shape")
+    for mode, pixels in (("L", color[..., 0]), ("RGB", color), ("RGBA", example_image(40, 48, 4))):
         out = corruption(Image.fromarray(pixels), 2)
         same = isinstance(out, Image.Image) and out.mode == mode and out.size == (48, 40)
-        _expect(same, f"a PIL image of mode {mode} comes back as one")
+        _expect(same, f"the result for a PIL image of mode {mode} must be such an image")
         array = corruption(pixels, 2)
-        _expect(np.array_equal(np.asarray(out), array), f"PIL {mode} and NumPy give the same pixels")
+        _expect(
+            np.array_equal(np.asarray(out), array),
+            f"PIL images of mode {mode} and arrays must give the same pixels",
+        )
 
 
 def leaves_input_alone(corruption: Corruption) -> None:
-    """The caller's array is not changed, and the result does not share its memory."""
-    image = picture(40, 48)
+    """The input is not modified, and the result does not share its memory."""
+    image = example_image(40, 48)
     before = image.copy()
     image.flags.writeable = False
     out = corruption(image, 3)
-    _expect(np.array_equal(image, before), "the input is not changed")
-    _expect(not np.shares_memory(out, image), "the result is a new array", but="It is the input itself")
+    _expect(np.array_equal(image, before), "the input must not be modified")
+    _expect(not np.shares_memory(out, image), "the result must be a new array", but="It is the input")
     _expect(
         not np.shares_memory(out, corruption(image, 3)),
-        "the result is a new array each time",
-        but="The render hands out an array that it keeps; return a copy",
+        "the result must be a new array in each call",
+        but="The render returns an array that it keeps; return a copy",
     )
 
 
 def carries_alpha(corruption: Corruption) -> None:
-    """Alpha comes back untouched and changes nothing else."""
-    image = picture(40, 48, 4)
+    """The alpha channel is returned unchanged and does not affect the colors."""
+    image = example_image(40, 48, 4)
     out = corruption(image, 3, ids=["a"])
-    _expect(np.array_equal(out[..., 3], image[..., 3]), "alpha is untouched")
+    _expect(np.array_equal(out[..., 3], image[..., 3]), "the alpha channel must be returned unchanged")
     plain = corruption(image[..., :3], 3, ids=["a"])
-    _expect(np.array_equal(out[..., :3], plain), "color does not depend on alpha")
+    _expect(np.array_equal(out[..., :3], plain), "colors must not depend on the alpha channel")
 
 
 def same_alone_as_in_a_batch(corruption: Corruption) -> None:
-    """An image's pixels depend on the image, its id and the seed, not on its company."""
-    images = np.stack([picture(40, 48, variant=i) // (1 + i % 3) for i in range(5)])  # bright and dark ones
+    """The pixels of an image depend on the image, its id and the seed, not on the rest of the batch."""
+    images = np.stack(
+        [example_image(40, 48, variant=i) // (1 + i % 3) for i in range(5)]
+    )  # bright and dark ones
     ids: list[int | str] = [0, 1, "two", "three", 2**40]
     for identity in (ids, None):
         batch = corruption(images, 3, ids=identity)
@@ -169,35 +178,33 @@ def same_alone_as_in_a_batch(corruption: Corruption) -> None:
             alone = corruption(image, 3, ids=identity and [identity[i]])
             _expect(
                 np.array_equal(batch[i], alone),
-                "an image comes out alone as in a batch",
-                but="Draw one entry an image, and let no image depend on the others",
+                "an image must get the same pixels alone and in a batch",
+                but="Draw one entry per image, and compute each image on its own",
             )
         order = [3, 0, 4, 2, 1]
         shuffled = corruption(images[order], 3, ids=identity and [identity[i] for i in order])
-        _expect(np.array_equal(shuffled, batch[order]), "a batch may be in any order")
+        _expect(np.array_equal(shuffled, batch[order]), "the order of a batch must not matter")
         many = corruption(np.concatenate([images] * 40), 3, ids=identity and identity * 40, jobs=2)
-        _expect(
-            np.array_equal(many, np.concatenate([batch] * 40)), "any number of threads gives the same pixels"
-        )
+        _expect(np.array_equal(many, np.concatenate([batch] * 40)), "the number of threads must not matter")
 
 
 def _global_state() -> str:
-    return repr(np.random.get_state(legacy=False))  # noqa: NPY002  (it is looked at, not used)
+    return repr(np.random.get_state(legacy=False))  # noqa: NPY002  (it is only compared)
 
 
 def same_every_time(corruption: Corruption) -> None:
-    """Two calls give the same pixels, and no global generator is touched."""
-    image = picture(40, 48)
+    """Two calls give the same pixels, and global generators are not used."""
+    image = example_image(40, 48)
     before = _global_state()
     first, second = corruption(image, 3), corruption(image, 3)
-    own = "It has a generator of its own; draw all that is random from `random`, in the draw"
-    _expect(np.array_equal(first, second), "two calls give the same pixels", but=own)
-    _expect(_global_state() == before, "NumPy's global generator is not touched", but=own)
+    own = "It uses another generator; draw all random numbers from `random`, in the draw"
+    _expect(np.array_equal(first, second), "two calls must give the same pixels", but=own)
+    _expect(_global_state() == before, "NumPy's global generator must not be used", but=own)
 
 
 def differs_by_seed_and_id(corruption: Corruption) -> None:
-    """Other seeds and ids give other pixels where something is random, and the same where nothing is."""
-    image = picture(40, 48)
+    """Another seed or id gives other pixels if there is a draw, and the same pixels otherwise."""
+    image = example_image(40, 48)
     base = corruption(image, 3, ids=["a"], seed=0)
     for what, others in (
         ("seed", [corruption(image, 3, ids=["a"], seed=seed) for seed in range(1, 9)]),
@@ -205,18 +212,18 @@ def differs_by_seed_and_id(corruption: Corruption) -> None:
     ):
         differs = any(not np.array_equal(base, other) for other in others)
         if corruption.random:
-            ignored = "It has a draw whose numbers it ignores; use them in the render, or leave the draw out"
-            _expect(differs, f"another {what} gives other pixels", but=ignored)
+            ignored = "The render ignores the drawn numbers; use them, or remove the draw"
+            _expect(differs, f"another {what} must give other pixels", but=ignored)
         else:
-            _expect(not differs, f"the {what} does not matter, as it has no draw")
+            _expect(not differs, f"the {what} must not matter without a draw")
 
 
 def does_something(corruption: Corruption) -> None:
-    """At every scale and severity pictures change and stay pictures.
+    """At every scale and severity, images change and do not become a flat color.
 
-    Where something is random, one of eight pictures may be spared below the last severity: of a few patches
-    that are put anywhere, all can miss one (`checkerboard_cutout` spares one of sixteen at its weakest). One
-    of eight may become flat: these pictures are smaller than most scales are for.
+    With a draw, one of eight images may stay unchanged below the last severity: randomly placed patches can
+    all miss an image (`checkerboard_cutout` leaves one of sixteen at its weakest). One of eight may become
+    flat, because these images are smaller than most scales assume.
     """
     for scale in corruption.recipes:
         images = _sample(scale, 32 if corruption.random else 4)
@@ -224,17 +231,17 @@ def does_something(corruption: Corruption) -> None:
         for severity in SEVERITIES:
             out = corruption(images, severity, scale=scale, ids=range(len(images)))
             each = out.reshape(len(images), -1)
-            spared = int((each == images.reshape(len(images), -1)).all(axis=1).sum())
+            unchanged = int((each == images.reshape(len(images), -1)).all(axis=1).sum())
             flat = int((each.std(axis=1) == 0).sum())
             where, most = f"at scale {scale}, severity {severity}", 0 if severity == SEVERITIES[-1] else some
-            told = f"{spared} of {len(images)} stay as they were; strengthen the constants"
-            _expect(spared <= most, f"{where} changes a picture", but=told)
-            told = f"{flat} of {len(images)} become a flat color; weaken the constants"
-            _expect(flat <= some, f"{where} leaves a picture a picture", but=told)
+            result = f"{unchanged} of {len(images)} stay unchanged; strengthen the constants"
+            _expect(unchanged <= most, f"{where} must change the images", but=result)
+            result = f"{flat} of {len(images)} become a flat color; weaken the constants"
+            _expect(flat <= some, f"{where} must leave a recognizable image", but=result)
 
 
 def grows_with_severity(corruption: Corruption) -> None:
-    """At severity 5 the pixels differ more from the clean ones than at severity 1."""
+    """Severity 5 changes the pixels more than severity 1."""
     for scale, recipe in corruption.recipes.items():
         if len(recipe.levels) == 1 or not corruption.graded:
             continue
@@ -247,59 +254,59 @@ def grows_with_severity(corruption: Corruption) -> None:
         ]
         _expect(
             damage[1] > damage[0],
-            f"at scale {scale}, severity 5 changes the pixels more than severity 1",
-            but=f"It changes them by {damage[1]:.2f} levels in the mean, and severity 1 by {damage[0]:.2f}; "
-            "order the constants from weak to strong, or declare it with graded=False",
+            f"at scale {scale}, severity 5 must change the pixels more than severity 1",
+            but=f"The mean changes are {damage[1]:.2f} and {damage[0]:.2f} levels; order the constants from "
+            "weak to strong, or declare graded=False",
         )
 
 
 def takes_severities_between(corruption: Corruption) -> None:
-    """Severity 2.5 has constants between those of 2 and 3, and works."""
-    image = picture(40, 48)
+    """Severity 2.5 works and has constants between those of 2 and 3."""
+    image = example_image(40, 48)
     for scale, recipe in corruption.recipes.items():
         out = corruption(image, 2.5, scale=scale)
-        _expect(out.shape == image.shape, f"severity 2.5 works at scale {scale}")
+        _expect(out.shape == image.shape, f"severity 2.5 must work at scale {scale}")
         if len(recipe.levels) == 1 or corruption.mixes:
             continue
         middle, ends = corruption.params(2.5, scale), [recipe.level(2), recipe.level(3)]
-        ends += [snapped(one, SCALES[scale]) for one in ends]  # the whole things that numbers stand for
+        ends += [snapped(one, SCALES[scale]) for one in ends]  # rounded as they take effect
         for name, value, *around in zip(middle._fields, middle, *ends, strict=True):
             if isinstance(value, int | float):
                 between = min(around) - 1e-9 <= value <= max(around) + 1e-9
-                _expect(between, f"{name} of severity 2.5 lies between those of 2 and 3")
+                _expect(between, f"{name} at severity 2.5 must lie between the values at 2 and 3")
 
 
 def takes_any_size(corruption: Corruption) -> None:
-    """Small, large, wide and tall images, grey and color, at scales `auto` and `relative`."""
+    """Small, large, wide and tall images work, grayscale and color, at scales `auto` and `relative`."""
     for height, width in ((MIN_SIDE, MIN_SIDE), (MIN_SIDE, 97), (131, 17), (200, 333), (301, 299)):
         for channels in (1, 3):
-            image = picture(height, width, channels)
+            image = example_image(height, width, channels)
             for scale in ("auto", "relative"):
                 out = corruption(image, 3, scale=scale)
                 _expect(
                     out.shape == image.shape,
-                    f"an image of {height}×{width}×{channels} at scale {scale} keeps its shape",
+                    f"an image of {height}×{width}×{channels} must keep its shape at scale {scale}",
                 )
 
 
-def takes_tensors_if_it_says_so(corruption: Corruption) -> None:
-    """Unless it is declared with tensors=False, it works on torch tensors; skipped where torch is absent."""
+def takes_tensors_if_declared(corruption: Corruption) -> None:
+    """Torch tensors work unless tensors=False is declared; skipped if torch is not installed."""
     if find_spec("torch") is None:
         return
     import torch
 
-    image = torch.from_numpy(picture(40, 48).transpose(2, 0, 1).copy())
+    image = torch.from_numpy(example_image(40, 48).transpose(2, 0, 1).copy())
     for scale in [scale for scale, recipe in corruption.recipes.items() if recipe.tensors]:
         try:
             out = corruption(image, 2, scale=scale, backend="torch")
-            told = f"It gives {type(out).__name__} {tuple(out.shape)}"
-            kept = torch.is_tensor(out) and out.dtype == torch.uint8 and out.shape == image.shape
+            result = f"It returns {type(out).__name__} {tuple(out.shape)}"
+            met = torch.is_tensor(out) and out.dtype == torch.uint8 and out.shape == image.shape
         except AssetError:
             raise
         except Exception as error:
-            kept, told = False, f"{type(error).__name__}: {error}"
-        way = "declare it with tensors=False, and the processor makes the images of models on a GPU"
-        _expect(kept, f"a torch tensor comes back as one at scale {scale}", but=f"{told}; {way}")
+            met, result = False, f"{type(error).__name__}: {error}"
+        fix = "declare tensors=False to compute images for models on a GPU on the CPU"
+        _expect(met, f"a torch tensor must be returned as one at scale {scale}", but=f"{result}; {fix}")
 
 
 CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
@@ -317,13 +324,13 @@ CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
         grows_with_severity,
         takes_severities_between,
         takes_any_size,
-        takes_tensors_if_it_says_so,
+        takes_tensors_if_declared,
     )
 }
-"""The promises by name."""
+"""The requirements by name."""
 
 
 def check_corruption(corruption: Corruption) -> None:
-    """Run every contract; a `ContractError` says which promise is not kept."""
+    """Run every check of the contract; a `ContractError` describes the first violation."""
     for contract in CORRUPTION_CONTRACTS.values():
         contract(corruption)

@@ -1,4 +1,4 @@
-"""What a model promises, one function a promise; and whether it is loaded as it was trained."""
+"""The contract of models, one function per requirement, and checks of the preprocessing."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from beaufort.models import (
 )
 from beaufort.models.scoring import are_probabilities
 from beaufort.testing._accuracy import MeasuredAccuracy, above_chance, judge_accuracy
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 _ENOUGH = 16
-"""Images below which nothing is concluded about the preprocessing."""
+"""Minimum number of images to judge the preprocessing."""
 
 _CLEAR, _LIKELY = 3.0, 2.0
-"""Standard deviations by which another preprocessing must do better to be a problem, or a warning."""
+"""Standard deviations by which another preprocessing must be better for a problem, and for a warning."""
 
 _ROUNDING = 1e-3
-"""Of the range of the logits: how much they may differ between batches."""
+"""Tolerated difference between batches, as a fraction of the range of the logits."""
 
 
 @dataclass(frozen=True)
 class ModelFinding:
-    """Something about a model that is not as it should be."""
+    """A problem that was found in a model."""
 
     check: str
-    """Which check found it."""
+    """Name of the check."""
     level: str
-    """`unusable`: it gives no answers; `problem`: numbers from it are wrong; `warning`: have a look."""
+    """`unusable`: it gives no predictions; `problem`: results would be wrong; `warning`: worth a look."""
     message: str
     advice: str
 
     def to_dict(self) -> dict[str, str]:
-        """The fields as JSON knows them."""
+        """Return the fields for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A model and what it is tried with."""
+    """A model with test images and its logits for them."""
 
     model: Model
     images: Bytes
@@ -77,41 +77,40 @@ def check_model(
     space: LabelSpace | None = None,
     classes: Sequence[str] = (),
 ) -> list[ModelFinding]:
-    """What is wrong with a model; an empty list if nothing was found.
+    """Return the problems of a model; an empty list if none was found.
 
     Args:
         model: the model.
-        images: uint8 `(n, h, w, c)`, at best some hundreds of real ones; drawn ones if not given, with
-            which range and channel order cannot be judged.
-        labels: the class of each; with them range, channel order and the order of the classes are judged by
-            accuracy.
-        space: which outputs count as each class; labels are numbers of outputs if None.
-        classes: what the classes are called, if that is known.
+        images: uint8 `(n, h, w, c)`, ideally some hundreds of real images; synthetic ones by default, which
+            do not reveal a wrong range or channel order.
+        labels: the class of each image, to judge range, channel order and order of classes by accuracy.
+        space: maps outputs to classes; without it, labels are output indices.
+        classes: names of the classes, if known.
     """
     if labels is not None and (images is None or np.shape(labels) != (len(images),)):
         raise OptionError(f"labels must have one entry per image, got shape {np.shape(labels)}")
-    shown = _drawn(model.spec) if images is None else images
-    few = shown[:8]
+    tested = _synthetic_images(model.spec) if images is None else images
+    few = tested[:8]
     try:
-        free = _free(model)
-        logits: Any = free(few.copy())
-    except Exception as error:  # the model is anyone's
-        return [_silent(model, error)]
-    trial = _Trial(free, few, logits)
-    findings = list(_answers_with_logits(trial, model.spec))
+        unchecked = _without_class_check(model)
+        logits: Any = unchecked(few.copy())
+    except Exception as error:  # models may raise any error
+        return [_failure(model, error)]
+    trial = _Trial(unchecked, few, logits)
+    findings = list(_returns_logits(trial, model.spec))
     if any(finding.level != "warning" for finding in findings):
         return findings
     if infinite := is_finite(trial):
-        return findings + infinite  # distances between these say nothing
+        return findings + infinite  # distances would be meaningless
     for contract in MODEL_CONTRACTS.values():
         findings += contract(trial)
     space = space or LabelSpace(model.spec.classes)
     findings += _about_the_spec(model.spec, labels if space.identity else None)
     if images is not None:
-        fits = _preprocessing_fits(free, images, labels, space)
+        fits = _check_preprocessing(unchecked, images, labels, space)
         findings += fits
         if labels is not None and not fits and len(images) >= _ENOUGH:
-            findings += _accuracy(measure_accuracy(free, images, labels, space=space, classes=classes))
+            findings += _accuracy(measure_accuracy(unchecked, images, labels, space=space, classes=classes))
     return findings
 
 
@@ -123,92 +122,96 @@ def measure_accuracy(
     space: LabelSpace | None = None,
     classes: Sequence[str] = (),
 ) -> MeasuredAccuracy:
-    """How often a model is right; arguments are those of `check_model`."""
+    """Return the accuracy of a model; the arguments are those of `check_model`."""
     logits = _batched(model, images)
     return judge_accuracy(logits if space is None else space.apply(logits), labels, classes)
 
 
 def _accuracy(found: MeasuredAccuracy) -> list[ModelFinding]:
-    """A problem if it is at chance: with the order of classes that explains it, or the likely reasons."""
+    """Return a problem if the accuracy is at chance, with the order of classes or likely reasons."""
     if not found.at_chance:
         return []
-    told = f"{found.value:.1%} of {found.images} images are right, no better than chance ({found.chance:.1%})"
-    if found.order:
-        told += f"; if the outputs are in {found.order}, {found.ordered:.1%} are"
-        advice = "give the names of the outputs in their order, --classes FILE"
-        return [ModelFinding("class order", "problem", told, advice)]
-    advice = (
-        "likely reasons, the first one first: another order of the classes (--classes FILE), another range "
-        "(range=0..255), channels as BGR (order=BGR), another mean and std; or too few images to tell"
+    message = (
+        f"accuracy on {found.images} images: {found.value:.1%}, no better than chance ({found.chance:.1%})"
     )
-    return [ModelFinding("accuracy", "problem", told, advice)]
+    if found.order:
+        message += f"; it is {found.ordered:.1%} if the outputs are in {found.order}"
+        advice = "pass the names of the outputs in their order with --classes FILE"
+        return [ModelFinding("class order", "problem", message, advice)]
+    advice = (
+        "likely reasons, most likely first: another order of classes (--classes FILE), another range "
+        "(range=0..255), BGR channels (order=BGR), another mean and std, or too few images"
+    )
+    return [ModelFinding("accuracy", "problem", message, advice)]
 
 
-def _free(model: Model) -> Model:
-    """The model without its own check of the number of classes, which would end this one."""
+def _without_class_check(model: Model) -> Model:
+    """Return the model without its own check of the number of classes, which would raise an error."""
     if isinstance(model, FilteredModel):
-        return replace(model, model=_free(model.model))
+        return replace(model, model=_without_class_check(model.model))
     if isinstance(model, Network):
         return replace(model, spec=replace(model.spec, classes=None, class_names=None))
     return model
 
 
-def _silent(model: Model, error: Exception) -> ModelFinding:
-    told = " ".join(str(error).split()) or "no reason given"
+def _failure(model: Model, error: Exception) -> ModelFinding:
+    reason = " ".join(str(error).split()) or "no error message"
     return ModelFinding(
-        "answers",
+        "output",
         "unusable",
-        f"{model.spec.name} fails on ordinary images: {type(error).__name__}: {told:.300}",
-        "mend this first; nothing else can be checked",
+        f"{model.spec.name} fails on ordinary images: {type(error).__name__}: {reason:.300}",
+        "fix this first; nothing else can be checked",
     )
 
 
-def _drawn(spec: ModelSpec) -> Bytes:
-    """Eight pictures of the model's size."""
+def _synthetic_images(spec: ModelSpec) -> Bytes:
+    """Return eight images of the input size of the model."""
     height, width = spec.input_size or (64, 64)
     channels = spec.preprocessing.channels
     if (height, width, channels) == (28, 28, 1):
         return np.stack([digit(variant=i) for i in range(8)])
     noise = np.random.default_rng(0).integers(0, 256, (2, height, width, channels), np.uint8)
-    return np.concatenate([np.stack([picture(height, width, channels, variant=i) for i in range(6)]), noise])
+    return np.concatenate(
+        [np.stack([example_image(height, width, channels, variant=i) for i in range(6)]), noise]
+    )
 
 
-def _answers_with_logits(trial: _Trial, spec: ModelSpec) -> Iterator[ModelFinding]:
-    """The answer is a float array `(n, classes)` with the classes that the spec says."""
+def _returns_logits(trial: _Trial, spec: ModelSpec) -> Iterator[ModelFinding]:
+    """The model returns a float array `(n, classes)` with the number of classes of its spec."""
     logits, count = trial.logits, len(trial.images)
     if not isinstance(logits, np.ndarray) or logits.ndim != 2 or len(logits) != count:
-        told = f"an array {logits.shape}" if isinstance(logits, np.ndarray) else f"a {type(logits).__name__}"
+        kind = f"an array {logits.shape}" if isinstance(logits, np.ndarray) else f"a {type(logits).__name__}"
         yield ModelFinding(
-            "answers",
+            "output",
             "unusable",
-            f"{count} images were answered with {told}; a NumPy array ({count}, classes) is expected",
-            "return one row of logits an image",
+            f"the output for {count} images must be a NumPy array ({count}, classes), got {kind}",
+            "return one row of logits per image",
         )
         return
     if logits.dtype != np.float32:
         level = "warning" if logits.dtype.kind == "f" else "problem"
-        yield ModelFinding("answers", level, f"the logits are {logits.dtype}", "return float32")
+        yield ModelFinding("output", level, f"the logits have dtype {logits.dtype}", "return float32")
     if spec.classes is not None and logits.shape[1] != spec.classes:
         yield ModelFinding(
             "class count",
             "problem",
-            f"there are {logits.shape[1]} logits an image, and the spec says {spec.classes} classes",
-            f"load it with classes={logits.shape[1]}; a class too many is often a background class",
+            f"the model returns {logits.shape[1]} logits per image, but its spec has {spec.classes} classes",
+            f"load it with classes={logits.shape[1]}; an extra class is often a background class",
         )
 
 
 def is_finite(trial: _Trial) -> list[ModelFinding]:
-    """No NaN and no infinity; an evaluation takes -inf alone, for a class that cannot be."""
+    """Logits are finite; an evaluation accepts only -inf, for impossible classes."""
     wrong = int((~np.isfinite(trial.logits)).any(axis=1).sum())
     if not wrong:
         return []
-    told = f"the logits of {wrong} of {len(trial.images)} images are NaN or infinite"
+    message = f"the logits of {wrong} of {len(trial.images)} images are NaN or infinite"
     level = "problem" if np.isfinite(trial.logits.max(axis=1)).all() else "unusable"
-    return [ModelFinding("finite", level, told, "look for a division by 0, or for float16 that overflows")]
+    return [ModelFinding("finite", level, message, "look for a division by 0 or an overflow of float16")]
 
 
 def same_every_time(trial: _Trial) -> list[ModelFinding]:
-    """Two calls give the same numbers."""
+    """Two calls give the same logits."""
     again = trial.model(trial.images.copy())
     if np.array_equal(again, trial.logits, equal_nan=True):
         return []
@@ -218,90 +221,92 @@ def same_every_time(trial: _Trial) -> list[ModelFinding]:
         ModelFinding(
             "deterministic",
             "warning" if small else "problem",
-            f"two calls on the same images differ by up to {far:.3g}",
-            "an atomic sum on the device does this; it is within rounding"
+            f"the logits of two calls on the same images differ by up to {far:.3g}",
+            "the difference is within rounding, such as from atomic sums on the device"
             if small
-            else "put it into evaluation mode: dropout, augmentation and sampling must be off",
+            else "switch to evaluation mode: turn off dropout, augmentation and sampling",
         )
     ]
 
 
 def same_alone_as_in_a_batch(trial: _Trial) -> list[ModelFinding]:
-    """An image's logits do not depend on its company, beyond rounding."""
+    """The logits of an image do not depend on the rest of the batch, up to rounding."""
     alone = np.concatenate([trial.model(image[None].copy()) for image in trial.images])
     far = _distance(alone, trial.logits)
     if far <= trial.tolerance:
         return []
-    told = f"an image alone and in a batch gets logits that differ by up to {far:.3g}"
-    return [
-        ModelFinding(
-            "batch", "problem", told, "put it into evaluation mode: batch statistics must not be used"
-        )
-    ]
+    message = f"the logits of an image alone and in a batch differ by up to {far:.3g}"
+    return [ModelFinding("batch", "problem", message, "switch to evaluation mode, without batch statistics")]
 
 
 def same_in_any_order(trial: _Trial) -> list[ModelFinding]:
-    """Rows are in the order of the images."""
+    """Rows of logits are in the order of the images."""
     turned = trial.model(np.ascontiguousarray(trial.images[::-1]))[::-1]
     far = _distance(turned, trial.logits)
     if far <= trial.tolerance:
         return []
-    told = f"in reversed order the images get logits that differ by up to {far:.3g}"
-    return [ModelFinding("order", "problem", told, "return a row for each image, in the order of the images")]
+    message = f"the logits differ by up to {far:.3g} if the order of the images is reversed"
+    return [ModelFinding("order", "problem", message, "return one row per image, in the order of the images")]
 
 
 def leaves_input_alone(trial: _Trial) -> list[ModelFinding]:
-    """The caller's images are not written to."""
+    """The input is not modified."""
     given = trial.images.copy()
     trial.model(given)
     if np.array_equal(given, trial.images):
         return []
-    return [ModelFinding("input", "problem", "the images that it is given are changed", "work on a copy")]
+    return [ModelFinding("input", "problem", "the model modifies its input", "work on a copy")]
 
 
 def looks_at_the_image(trial: _Trial) -> list[ModelFinding]:
-    """Different images get different logits; of one image, or copies of it, there is nothing to say."""
+    """Different images get different logits; not checked for a single image."""
     if (trial.images == trial.images[:1]).all():
         return []
     spread = float(np.ptp(trial.logits, axis=0).max())
     if spread > 1e-6 * (1 + float(np.abs(trial.logits).max())):
         return []
-    told = f"{len(trial.images)} different images get the same logits"
+    message = f"{len(trial.images)} different images get the same logits"
     return [
         ModelFinding(
-            "constant", "problem", told, "are the weights loaded, and is the range of the input right?"
+            "constant", "problem", message, "check that weights are loaded, and the range of the input"
         )
     ]
 
 
 def gives_logits(trial: _Trial) -> list[ModelFinding]:
-    """The answers are logits, not probabilities; of a model that sees views, its answers to one of them."""
+    """The model returns logits, not probabilities; with views, this is checked for one of them."""
     model, logits = trial.model, trial.logits
-    level, harm = "warning", "accuracy is the same, calibration is not"
+    level, harm = "warning", "accuracy stays the same, calibration does not"
     if isinstance(model, FilteredModel) and model.filter.views is not None:
         logits = model.model(model.views(trial.images)[0])
-        level, harm = "problem", "means over views are of a softmax of probabilities"
+        level, harm = "problem", "means over views apply a softmax to probabilities"
     if logits.shape[1] < 2 or not are_probabilities(logits).all():
         return []
-    told = "every row is positive and sums to 1: these are probabilities"
-    advice = f"leave the softmax out, or return their logarithms; {harm}"
-    return [ModelFinding("logits", level, told, advice)]
+    message = "the output consists of probabilities: every row is positive and sums to 1"
+    advice = f"remove the softmax, or return logarithms; {harm}"
+    return [ModelFinding("logits", level, message, advice)]
 
 
 def takes_grey(trial: _Trial) -> list[ModelFinding]:
-    """Grey images `(n, h, w, 1)` are answered as if their channel were stacked."""
+    """Grayscale images `(n, h, w, 1)` get the logits of images with three equal channels."""
     if trial.images.shape[-1] == 1:
         return []
     grey = np.ascontiguousarray(trial.images[:2, ..., :1])
-    advice = "stack the channel: images.repeat(3, axis=-1)"
+    advice = "repeat the channel: images.repeat(3, axis=-1)"
     try:
-        answer = trial.model(grey)
+        logits = trial.model(grey)
         stacked = trial.model(np.repeat(grey, 3, axis=-1))
-    except Exception as error:  # the model is anyone's
-        return [ModelFinding("grey", "warning", f"grey images are refused: {error!s:.200}", advice)]
-    if _distance(answer, stacked) <= trial.tolerance:
+    except Exception as error:  # models may raise any error
+        return [
+            ModelFinding("grey", "warning", f"the model fails on grayscale images: {error!s:.200}", advice)
+        ]
+    if _distance(logits, stacked) <= trial.tolerance:
         return []
-    return [ModelFinding("grey", "problem", "grey images get other logits than stacked ones", advice)]
+    return [
+        ModelFinding(
+            "grey", "problem", "grayscale images get other logits than with three equal channels", advice
+        )
+    ]
 
 
 MODEL_CONTRACTS: dict[str, Callable[[_Trial], list[ModelFinding]]] = {
@@ -317,7 +322,7 @@ MODEL_CONTRACTS: dict[str, Callable[[_Trial], list[ModelFinding]]] = {
         takes_grey,
     )
 }
-"""The promises by name."""
+"""The requirements by name."""
 
 
 def _about_the_spec(spec: ModelSpec, labels: NDArray[Any] | None) -> Iterator[ModelFinding]:
@@ -325,27 +330,27 @@ def _about_the_spec(spec: ModelSpec, labels: NDArray[Any] | None) -> Iterator[Mo
         yield ModelFinding(
             "digest",
             "warning",
-            "nobody can tell whether this is the same model as last time, so no result is ever reused",
-            "load it with version=, a word that you change whenever its answers may",
+            "the model has no digest, so stored results cannot be reused",
+            "load it with version=, a string that you change whenever predictions may change",
         )
     if spec.classes is None:
         yield ModelFinding(
-            "class count", "warning", "the spec does not say how many classes", "load it with classes="
+            "class count", "warning", "the spec has no number of classes", "load it with classes="
         )
     elif labels is not None and len(labels) and int(np.max(labels)) >= spec.classes:
-        told = f"a label is {int(np.max(labels))}, and {spec.classes} classes are numbered from 0"
-        yield ModelFinding("class count", "problem", told, "these labels are not of this model's label space")
+        message = f"a label is {int(np.max(labels))}, but the {spec.classes} classes are numbered from 0"
+        yield ModelFinding("class count", "problem", message, "the labels belong to another label space")
 
 
-def _preprocessing_fits(
+def _check_preprocessing(
     model: Model, images: Bytes, labels: NDArray[Any] | None, space: LabelSpace
 ) -> list[ModelFinding]:
-    """No other range or channel order does clearly better."""
+    """No other range or channel order is clearly better."""
     if len(images) < _ENOUGH:
         return []
     declared = space.apply(_batched(model, images))
     best: tuple[float, str, str, NDArray[Any]] | None = None
-    for what, say, variant in _variants(model, images):
+    for what, option, variant in _variants(model, images):
         logits = space.apply(_batched(variant, images))
         better = (
             _by_accuracy(declared, logits, labels)
@@ -353,43 +358,43 @@ def _preprocessing_fits(
             else _by_information(declared, logits)
         )
         if best is None or better > best[0]:
-            best = (better, what, say, logits)
+            best = (better, what, option, logits)
     if best is None or best[0] < _LIKELY:
         return []
-    better, what, say, logits = best
+    better, what, option, logits = best
     if labels is not None:
         judged = judge_accuracy(logits, labels)
         if not above_chance(judged.right, judged.images, judged.chance):
-            return []  # better by luck: something else is wrong
+            return []  # better by chance: something else is wrong
         was, now = (float((rows.argmax(axis=1) == labels).mean()) for rows in (declared, logits))
-        told = f"accuracy on {len(images)} images is {was:.1%} as it is loaded and {now:.1%} with {say}"
+        message = f"the accuracy on {len(images)} images is {was:.1%} as loaded and {now:.1%} with {option}"
         level = "problem" if better >= _CLEAR else "warning"
     else:
-        told = f"on {len(images)} images it is surer and tells more of them apart with {say}"
+        message = f"predictions on {len(images)} images are more certain and more diverse with {option}"
         level = "warning"
-    return [ModelFinding(what, level, told, f"load it with {say}, or check with more labeled images")]
+    return [ModelFinding(what, level, message, f"load it with {option}, or check with more labeled images")]
 
 
 def _variants(model: Model, images: Bytes) -> Iterator[tuple[str, str, Model]]:
-    """What is wrong, how to say it right, and the model that is right then."""
+    """Yield other preprocessings: what differs, the options that select it, and the model with it."""
     if isinstance(model, FilteredModel):
-        for what, say, inside in _variants(model.model, images):
-            yield what, say, replace(model, model=inside)
+        for what, option, inside in _variants(model.model, images):
+            yield what, option, replace(model, model=inside)
         return
     colored = images.shape[-1] == 3 and bool((images[..., 0] != images[..., 2]).any())
     if not isinstance(model, Network):
         if colored:
-            yield "channel order", "the channels in the opposite order", _Swapped(model)
+            yield "channel order", "reversed channels", _Swapped(model)
         return
     here = model.spec.preprocessing
     ranges = [("", here)] if here.dtype == "uint8" else [("", here), *_ranges(here)]
-    for said, range_ in ranges:
-        if said:
-            yield "range", said, model.with_preprocessing(range_)
+    for option, range_ in ranges:
+        if option:
+            yield "range", option, model.with_preprocessing(range_)
         if colored and here.channels == 3:
             order = "RGB" if here.order == "BGR" else "BGR"
-            both = f"{said} order={order}".strip()
-            what = "range and channel order" if said else "channel order"
+            both = f"{option} order={order}".strip()
+            what = "range and channel order" if option else "channel order"
             yield what, both, model.with_preprocessing(replace(range_, order=order))
 
 
@@ -402,17 +407,17 @@ def _ranges(here: Preprocessing) -> Iterator[tuple[str, Preprocessing]]:
         "range=-1..1": ("0..1", half, half),
     }
     if channels == 3:
-        told = f"mean={','.join(map(str, IMAGENET_MEAN))} std={','.join(map(str, IMAGENET_STD))}"
-        known[f"range=0..1 {told}"] = ("0..1", IMAGENET_MEAN, IMAGENET_STD)
-    for said, (top, mean, std) in known.items():
+        options = f"mean={','.join(map(str, IMAGENET_MEAN))} std={','.join(map(str, IMAGENET_STD))}"
+        known[f"range=0..1 {options}"] = ("0..1", IMAGENET_MEAN, IMAGENET_STD)
+    for option, (top, mean, std) in known.items():
         other = replace(here, value_range=top, mean=mean, std=std)
         if other != here:
-            yield said, other
+            yield option, other
 
 
 @dataclass(frozen=True)
 class _Swapped:
-    """A model that is shown the channels in the opposite order."""
+    """A model whose input channels are reversed."""
 
     model: Model
 
@@ -429,7 +434,7 @@ def _batched(model: Model, images: Bytes) -> NDArray[Any]:
 
 
 def _by_accuracy(declared: NDArray[Any], other: NDArray[Any], labels: NDArray[Any]) -> float:
-    """How much more often `other` is right, in standard deviations of the images on which they differ."""
+    """Return how much more accurate `other` is, in standard deviations of the images on which they differ."""
     was, now = declared.argmax(axis=1) == labels, other.argmax(axis=1) == labels
     gained, lost = int((now & ~was).sum()), int((was & ~now).sum())
     if (gained - lost) / len(labels) < 0.02:
@@ -438,10 +443,10 @@ def _by_accuracy(declared: NDArray[Any], other: NDArray[Any], labels: NDArray[An
 
 
 def _by_information(declared: NDArray[Any], other: NDArray[Any]) -> float:
-    """Above 2 if `other` is surer about single images and tells more of them apart.
+    """Return more than 2 if the predictions of `other` are clearly more certain and more diverse.
 
-    The measure is the information that a prediction carries: the entropy of the mean prediction less the
-    mean entropy, in nats. A wrong range makes predictions alike, or unsure, or both.
+    The measure is the mutual information of image and class: the entropy of the mean prediction minus the
+    mean entropy, in nats. A wrong range makes predictions similar, uncertain, or both.
     """
     was, now = _information(declared), _information(other)
     return now / max(was, 1e-6) if now > was + 0.5 else 0.0
@@ -455,7 +460,7 @@ def _information(logits: NDArray[Any]) -> float:
 
 
 def _distance(a: Any, b: Any) -> float:
-    """The largest difference; infinite where shapes differ, and NaN counts as equal to NaN."""
+    """Return the largest difference; infinite for different shapes; two NaN are equal."""
     if np.shape(a) != np.shape(b):
         return float("inf")
     both = np.isnan(a) & np.isnan(b)

@@ -13,7 +13,7 @@ dispatch: Any = pytest.importorskip("torch.utils._python_dispatch")
 from beaufort._core.arrays import on_host  # noqa: E402
 from beaufort.corruptions import corruptions  # noqa: E402
 from beaufort.corruptions.sequences import perturbations  # noqa: E402
-from beaufort.testing._contracts import picture  # noqa: E402
+from beaufort.testing._contracts import example_image  # noqa: E402
 
 
 class AsOnCuda(dispatch.TorchDispatchMode):  # type: ignore[misc]
@@ -39,7 +39,7 @@ def test_it_rounds_twice() -> None:
 
 @pytest.mark.parametrize("name", ["fog", "gaussian_blur", "glass_blur"])
 def test_corruptions(name: str) -> None:
-    images = np.stack([picture(33, 32, variant=i) for i in range(2)])
+    images = np.stack([example_image(33, 32, variant=i) for i in range(2)])
     wanted = corruptions[name](images, 1, ids=range(2))
     with AsOnCuda():
         made = corruptions[name](torch.from_numpy(images).movedim(-1, 1), 1, ids=range(2), backend="torch")
@@ -50,7 +50,7 @@ def test_corruptions(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "rotate", "tilt", "zoom_blur"])
 def test_films(name: str) -> None:
-    images = np.stack([picture(40, 44, variant=i) for i in range(2)])
+    images = np.stack([example_image(40, 44, variant=i) for i in range(2)])
     with AsOnCuda():
         frames = perturbations[name].frames(torch.from_numpy(images), scale="cifar")
         there = [on_host(frame) for frame in frames]

@@ -9,13 +9,13 @@ from numba import njit
 
 from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._kernels.cpu.jpeg_blocks import quantized, scales_of
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 OPS = cpu_ops()
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 256, (1, 50, 61, 3)).astype(np.uint8)
 HARSH = (RNG.integers(0, 2, (1, 50, 61, 3)) * 255).astype(np.uint8)
-IMAGES = np.concatenate([picture(50, 61)[None], NOISE, HARSH])
+IMAGES = np.concatenate([example_image(50, 61)[None], NOISE, HARSH])
 
 
 def through_a_file(images: np.ndarray, quality: int) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_every_small_size(width: int) -> None:
 
 
 def test_more_blocks_in_a_row_than_are_worked_on_at_a_time() -> None:
-    check(picture(24, 1100)[None], 15)
+    check(example_image(24, 1100)[None], 15)
 
 
 def test_digits() -> None:

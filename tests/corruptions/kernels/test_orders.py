@@ -20,7 +20,7 @@ from beaufort.corruptions._kernels.cpu import lanes as _lanes
 from beaufort.corruptions._kernels.cpu.defocus_blur import disk_parts
 from beaufort.corruptions._kernels.cpu.gaussian_blur import NARROW, gaussian_taps
 from beaufort.corruptions._kernels.cpu.zoom_blur import zoom_positions
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 OPS: Any = cpu_ops()
 LANES = _lanes.LANES
@@ -35,7 +35,7 @@ SHAPES = ((61, 83, 3), (40, 33, 1), (5, 2, 3), (1, 1, 3), (70, 16, 3))
 def photos(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     """A picture, and values that have nothing to do with each other."""
     height, width, channels = shape
-    drawn = picture(height, width)[..., :channels]
+    drawn = example_image(height, width)[..., :channels]
     return np.stack([drawn, RNG.integers(0, 256, shape, np.uint8)])
 
 

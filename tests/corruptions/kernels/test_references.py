@@ -17,10 +17,10 @@ from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._kernels.borders import border_index
 from beaufort.corruptions._kernels.cpu.defocus_blur import disk
 from beaufort.corruptions._kernels.cpu.zoom_blur import zoom_positions
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 OPS: Any = cpu_ops()
-PHOTO = picture(61, 83)[None]
+PHOTO = example_image(61, 83)[None]
 RNG = np.random.default_rng(0)
 canny: Any = feature.canny
 

@@ -17,7 +17,7 @@ from beaufort.corruptions import SEVERITIES, SUBSETS, Corrupt, corruptions
 from beaufort.corruptions._kernels import cpu_ops, torch_ops
 from beaufort.corruptions.rng import FieldKey, Key, id_words
 from beaufort.data import load_dataset
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +51,7 @@ def samples(scale: str) -> np.ndarray:
     if scale == "mnist":
         return np.stack([digit(variant=i) for i in range(2)])
     sides = {"cifar": (33, 32), "tiny": (64, 61)}.get(scale, (75, 88))
-    return np.stack([picture(*sides, variant=i) for i in range(2)])
+    return np.stack([example_image(*sides, variant=i) for i in range(2)])
 
 
 def to_tensor(images: np.ndarray, device: str) -> torch.Tensor:
@@ -83,7 +83,7 @@ def test_pixels_are_those_of_the_cpu_engine(name: str, device: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_any_size_grey_and_color(name: str, device: str) -> None:
     for height, width, channels in ((16, 97, 1), (51, 17, 3), (35, 40, 4)):
-        images = picture(height, width, channels)
+        images = example_image(height, width, channels)
         tensor = to_tensor(images, device)
         for scale in ("auto", "relative"):
             wanted = corruptions[name](images, 3, ids=["a"], scale=scale)
@@ -113,7 +113,7 @@ def test_photos(name: str, device: str, photos: np.ndarray) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_batch_does_not_matter(name: str, device: str) -> None:
     scale = corruptions[name].relative_to
-    images = to_tensor(np.stack([picture(40, 48, variant=i) for i in range(5)]), device)
+    images = to_tensor(np.stack([example_image(40, 48, variant=i) for i in range(5)]), device)
     for identity in (IDS, None):
         together = corruptions[name](images, 3, ids=identity, scale=scale, backend="torch")
         for i, image in enumerate(images):
@@ -129,7 +129,7 @@ def test_the_batch_does_not_matter(name: str, device: str) -> None:
 def test_pieces_do_not_matter(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from beaufort.corruptions import _backends
 
-    images = to_tensor(np.stack([picture(32, 32, variant=i) for i in range(7)]), device)
+    images = to_tensor(np.stack([example_image(32, 32, variant=i) for i in range(7)]), device)
     for name in ("gaussian_noise", "frost", "snow", "contrast", "elastic_transform"):
         whole = corruptions[name](images, 3, ids=range(7), backend="torch")
         with monkeypatch.context() as patch:
@@ -183,7 +183,7 @@ def test_tensors_come_back_as_they_came(device: str) -> None:
         """A subclass, as torchvision has them."""
 
     for channels, shape in ((1, (40, 48)), (3, (40, 48)), (4, (40, 48))):
-        image = to_tensor(picture(*shape, channels), device)
+        image = to_tensor(example_image(*shape, channels), device)
         before = image.clone()
         out = corrupt(image, "gaussian_noise", 3, image_id="a")
         assert out.shape == image.shape
@@ -191,14 +191,16 @@ def test_tensors_come_back_as_they_came(device: str) -> None:
         assert out.is_contiguous()
         assert torch.equal(image, before)
         assert type(corrupt(image.as_subclass(Picture), "fog", 3)) is Picture
-    batch = to_tensor(np.stack([picture(40, 48)] * 3), device).contiguous(memory_format=torch.channels_last)
+    batch = to_tensor(np.stack([example_image(40, 48)] * 3), device).contiguous(
+        memory_format=torch.channels_last
+    )
     out = corruptions["fog"](batch, 3)
     assert out.is_contiguous(memory_format=torch.channels_last)
     assert corruptions["fog"](batch[:0], 3, backend="torch").shape == (0, 3, 40, 48)
 
 
 def test_tensors_of_the_processor_are_the_cpu_engines() -> None:
-    images = np.stack([picture(40, 48, variant=i) for i in range(3)])
+    images = np.stack([example_image(40, 48, variant=i) for i in range(3)])
     for name in ("elastic_transform", "fog"):
         wanted = corruptions[name](images, 2, ids=IDS[:3])
         assert np.array_equal(to_array(corruptions[name](to_tensor(images, "cpu"), 2, ids=IDS[:3])), wanted)
@@ -209,7 +211,7 @@ def test_tensors_of_the_processor_are_the_cpu_engines() -> None:
 
 
 def test_the_reference_stream_is_the_cpu_engines(device: str) -> None:
-    images = np.stack([picture(32, 32, variant=i) for i in range(2)])
+    images = np.stack([example_image(32, 32, variant=i) for i in range(2)])
     wanted = corruptions["glass_blur"](images, 3, stream="reference", seed=5)
     ours = corruptions["glass_blur"](to_tensor(images, device), 3, stream="reference", seed=5)
     assert ours.device.type == device
@@ -234,12 +236,12 @@ def test_refused(tensor: torch.Tensor, error: type[Exception], says: str) -> Non
 
 def test_an_engine_that_is_none() -> None:
     with pytest.raises(OptionError, match="gpu"):
-        corruptions["fog"](picture(32, 32), backend="gpu")
+        corruptions["fog"](example_image(32, 32), backend="gpu")
 
 
 @pytest.mark.parametrize("image_ids", [None, IDS])
 def test_transform_works_where_the_images_are(device: str, image_ids: list[int | str] | None) -> None:
-    images = np.stack([picture(40, 48, variant=i) for i in range(5)])
+    images = np.stack([example_image(40, 48, variant=i) for i in range(5)])
     step = Corrupt(["gaussian_noise", "contrast", "frost", "pixelate"], range(1, 6), seed=2)
     ours = step(to_tensor(images, device), image_id=image_ids)
     assert ours.device.type == device
@@ -249,7 +251,7 @@ def test_transform_works_where_the_images_are(device: str, image_ids: list[int |
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 def test_two_streams_give_the_same() -> None:
-    images = to_tensor(np.stack([picture(64, 64, variant=i) for i in range(8)]), "cuda")
+    images = to_tensor(np.stack([example_image(64, 64, variant=i) for i in range(8)]), "cuda")
     for name in PHOTO_NAMES:
         whole = corruptions[name](images, 3, ids=range(8))
         halves, streams = [], [torch.cuda.Stream() for _ in range(2)]  # type: ignore[no-untyped-call]
@@ -270,10 +272,10 @@ def test_torch_is_imported_only_for_tensors() -> None:
 INTERPRETED = """
 import sys, numpy as np, torch
 from beaufort.corruptions import corruptions
-from beaufort.testing._contracts import digit, picture
+from beaufort.testing._contracts import digit, example_image
 for name in sys.argv[1:]:
     scale = corruptions[name].relative_to
-    image = digit() if scale == "mnist" else picture(20, 24)
+    image = digit() if scale == "mnist" else example_image(20, 24)
     wanted = corruptions[name](image, 4, ids=["a"], scale=scale)
     tensor = torch.from_numpy(image).movedim(-1, 0)
     ours = corruptions[name](tensor, 4, ids=["a"], scale=scale, backend="torch").movedim(0, -1)

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.testing._contracts import digit, picture  # noqa: E402
+from beaufort.testing._contracts import digit, example_image  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SIDES = (19, 24) if INTERPRETED else (37, 45)
 PLAIN = np.stack([np.full((*SIDES, 3), level, np.uint8) for level in (255, 200, 1)])
-PICTURES = np.concatenate([np.stack([picture(*SIDES, variant=i) for i in range(2)]), PLAIN])
+PICTURES = np.concatenate([np.stack([example_image(*SIDES, variant=i) for i in range(2)]), PLAIN])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
 
 

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.testing._contracts import digit, picture  # noqa: E402
+from beaufort.testing._contracts import digit, example_image  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 NOISE = RNG.integers(0, 256, (2, 50, 61, 3)).astype(np.uint8)
 HARSH = (RNG.integers(0, 2, (1, 50, 61, 3)) * 255).astype(np.uint8)
-IMAGES = np.concatenate([np.stack([picture(50, 61, variant=i) for i in range(2)]), NOISE, HARSH])
+IMAGES = np.concatenate([np.stack([example_image(50, 61, variant=i) for i in range(2)]), NOISE, HARSH])
 QUALITIES = (1, 25, 100) if INTERPRETED else tuple(range(1, 101))
 
 

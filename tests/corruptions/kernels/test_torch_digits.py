@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.testing._contracts import digit, picture  # noqa: E402
+from beaufort.testing._contracts import digit, example_image  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
@@ -23,7 +23,7 @@ ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DIGITS = np.stack([digit(variant=i) for i in range(6)])
-PHOTOS = np.stack([picture(37, 45, variant=i) for i in range(3)])
+PHOTOS = np.stack([example_image(37, 45, variant=i) for i in range(3)])
 NOISE = RNG.integers(0, 256, (3, 28, 28, 1)).astype(np.uint8)
 
 

@@ -15,14 +15,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.testing._contracts import digit, picture  # noqa: E402
+from beaufort.testing._contracts import digit, example_image  # noqa: E402
 from tests.corruptions.kernels.rounding import same  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
 CPU: Any = cpu_ops()
 ops: Any = torch_ops()
-PHOTOS = np.stack([picture(30, 37, variant=i) for i in range(2)])
+PHOTOS = np.stack([example_image(30, 37, variant=i) for i in range(2)])
 DIGITS = np.stack([digit(variant=i) for i in range(2)])
 ABOUT = (18.5, 16.0)
 TURN = np.array([[math.cos(0.3), math.sin(0.3)], [-math.sin(0.3), math.cos(0.3)]])

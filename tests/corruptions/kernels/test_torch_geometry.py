@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.testing._contracts import digit, picture  # noqa: E402
+from beaufort.testing._contracts import digit, example_image  # noqa: E402
 from tests.corruptions.kernels.rounding import same  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
@@ -19,7 +19,7 @@ Put: TypeAlias = Callable[[np.ndarray], Any]
 CPU: Any = cpu_ops()
 ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
-PHOTOS = np.stack([picture(37, 45, variant=i) for i in range(3)])
+PHOTOS = np.stack([example_image(37, 45, variant=i) for i in range(3)])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
 
 

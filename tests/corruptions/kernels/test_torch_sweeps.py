@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.testing._contracts import digit, picture  # noqa: E402
+from beaufort.testing._contracts import digit, example_image  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
@@ -20,7 +20,7 @@ CPU: Any = cpu_ops()
 ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-PICTURES = np.stack([picture(26, 33, variant=i) for i in range(3)])
+PICTURES = np.stack([example_image(26, 33, variant=i) for i in range(3)])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
 LEVELS = [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2), (4, 2)]
 

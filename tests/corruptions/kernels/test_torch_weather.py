@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
 from beaufort.corruptions._kernels.torch.canny_edges import connect  # noqa: E402
 from beaufort.corruptions._kernels.torch.spatter_edges import canny, depths  # noqa: E402
-from beaufort.testing._contracts import picture  # noqa: E402
+from beaufort.testing._contracts import example_image  # noqa: E402
 from tests.corruptions.kernels.rounding import same  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
@@ -22,7 +22,7 @@ Put: TypeAlias = Callable[[np.ndarray], Any]
 CPU: Any = cpu_ops()
 ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
-PHOTOS = np.stack([picture(33, 47, variant=i) for i in range(3)])
+PHOTOS = np.stack([example_image(33, 47, variant=i) for i in range(3)])
 NORMALS = RNG.standard_normal((3, 33, 47)).astype(np.float32)  # as the keyed stream has them
 
 
@@ -85,7 +85,7 @@ def waters(shape: tuple[int, int] = (33, 47)) -> np.ndarray:
     """8-bit images that have weak and strong edges, noise, and nothing."""
     soft = cv2.GaussianBlur(RNG.integers(0, 256, shape).astype(np.uint8), (0, 0), 1.5)
     noise = RNG.integers(0, 256, shape).astype(np.uint8)
-    return np.stack([soft, noise, picture(*shape, variant=1)[..., 0], np.zeros_like(soft)])
+    return np.stack([soft, noise, example_image(*shape, variant=1)[..., 0], np.zeros_like(soft)])
 
 
 def test_canny(put: Put) -> None:

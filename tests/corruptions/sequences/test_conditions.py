@@ -23,7 +23,7 @@ from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import frame_shifts
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 from tests.commands import invoke
 
 SUITE = Suite(
@@ -35,7 +35,7 @@ SUITE = Suite(
     metrics=("flip_probability", "top5_distance"),
 )
 COUNT = 12
-IMAGES = np.stack([picture(32, 32, variant=i) for i in range(COUNT)])
+IMAGES = np.stack([example_image(32, 32, variant=i) for i in range(COUNT)])
 LABELS = np.arange(COUNT) % 6
 CLASSES = tuple(f"class{i}" for i in range(6))
 

@@ -12,7 +12,7 @@ import pytest
 from beaufort._core.arrays import on_host
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.corruptions.sequences import SIDES, perturbations
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 FILES = {"cifar": "cifar_p_32", "tiny": "tiny_imagenet_p_64", "imagenet": "imagenet_p_224"}
 NAMES = sorted(perturbations)
@@ -100,7 +100,7 @@ def test_shapes_and_engines(name: str, device: str) -> None:
     torch = pytest.importorskip("torch")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA")
-    images = np.stack([picture(40, 44, variant=i) for i in range(2)])
+    images = np.stack([example_image(40, 44, variant=i) for i in range(2)])
     made = film(name, images, scale="cifar", ids=["a", 5], seed=3)
     assert made.shape == (2, FRAMES.get(name, {"cifar": 31})["cifar"], 32, 32, 3)
     assert made.dtype == np.uint8
@@ -125,7 +125,7 @@ def test_photos_on_a_device(name: str, device: str) -> None:
     torch = pytest.importorskip("torch")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA")
-    images = np.stack([picture(256, 300, variant=i) for i in range(2)])
+    images = np.stack([example_image(256, 300, variant=i) for i in range(2)])
     made = film(name, images, scale="imagenet", ids=["a", 5])
     there = film(name, torch.from_numpy(images).to(device), scale="imagenet", ids=["a", 5])
     off = np.abs(there.astype(int) - made)
@@ -135,7 +135,7 @@ def test_photos_on_a_device(name: str, device: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_another_seed(name: str) -> None:
-    images = picture(32, 32)[None]
+    images = example_image(32, 32)[None]
     one, other = (film(name, images, scale="cifar", seed=seed) for seed in (0, 1))
     random = perturbations[name].noise or name in ("snow", "spatter")
     assert np.array_equal(one, other) is not random
@@ -148,7 +148,7 @@ def test_another_seed(name: str) -> None:
 
 @pytest.mark.parametrize("scale", SIDES)
 def test_lengths(scale: str) -> None:
-    images = picture(SIDES[scale], SIDES[scale])[None]
+    images = example_image(SIDES[scale], SIDES[scale])[None]
     for name, counts in FRAMES.items():
         assert len(film(name, images, scale=scale)) == counts[scale]
 
@@ -170,7 +170,7 @@ def test_lengths(scale: str) -> None:
     ],
 )
 def test_refused(options: dict[str, Any], says: str) -> None:
-    images = np.stack([picture(32, 32)] * 2)
+    images = np.stack([example_image(32, 32)] * 2)
     with pytest.raises(OptionError, match=says):
         next(perturbations["snow"].frames(images, **options))
 
@@ -178,11 +178,11 @@ def test_refused(options: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     "images",
     [
-        picture(32, 32),
-        picture(32, 32)[..., 0],
-        picture(32, 32)[None] / 255,
+        example_image(32, 32),
+        example_image(32, 32)[..., 0],
+        example_image(32, 32)[None] / 255,
         np.zeros((1, 32, 32, 4), np.uint8),
-        [picture(32, 32)],
+        [example_image(32, 32)],
     ],
 )
 def test_a_batch_in_bytes_is_needed(images: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_batch_in_bytes_is_needed(images: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_any_strides(name: str) -> None:
     """A view of an array has the frames of its copy."""
-    view = np.stack([picture(32, 32)] * 2)[:, ::-1, ::-1]
+    view = np.stack([example_image(32, 32)] * 2)[:, ::-1, ::-1]
     assert np.array_equal(film(name, view, scale="cifar"), film(name, view.copy(), scale="cifar"))
 
 

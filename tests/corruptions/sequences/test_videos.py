@@ -17,7 +17,7 @@ from beaufort.evaluation import RunOptions
 from beaufort.models import Model, as_model
 from beaufort.results import Run, evaluate
 from beaufort.suites import Suite, get_suite
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 pytest.importorskip("imageio_ffmpeg", reason="imageio-ffmpeg is not installed")
 
@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, name in enumerate(IDS):
         file = folder / "val" / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture(80, 80 + 40 * number, variant=number)).save(file)
+        Image.fromarray(example_image(80, 80 + 40 * number, variant=number)).save(file)
     made = make_dataset("tiny-imagenet-p", folder / "val", folder / "P", names=TINY.sequences, jobs=2)
     assert made.ok, made.failures
     assert made.done == 6

@@ -25,13 +25,13 @@ from beaufort.models.filters import (
     filter_kinds,
     load_filter,
 )
-from beaufort.testing._contracts import picture
+from beaufort.testing._contracts import example_image
 
 FILTERS = sorted(name for name, kind in filter_kinds.items() if not hasattr(kind, "source_size"))
 
 
 def photos(count: int = 2, side: int = 64, channels: int = 3) -> NDArray[np.uint8]:
-    return np.stack([picture(side, side + 8, channels, variant=i) for i in range(count)])
+    return np.stack([example_image(side, side + 8, channels, variant=i) for i in range(count)])
 
 
 def noisy(images: NDArray[np.uint8], severity: int = 3) -> NDArray[np.uint8]:
@@ -107,7 +107,7 @@ def clahe_by_hand(plane: NDArray[np.uint8], clip: float, tiles: int) -> NDArray[
 
 
 def test_clahe_is_what_its_description_says() -> None:
-    plane = picture(64, 64, 1, variant=1)
+    plane = example_image(64, 64, 1, variant=1)
     made = Clahe(clip=2, tiles=4)(plane[None])[0, ..., 0].astype(float)
     assert np.abs(made - clahe_by_hand(plane[..., 0], 2, 4)).max() <= 1
 

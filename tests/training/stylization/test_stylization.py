@@ -19,7 +19,7 @@ from beaufort._core.errors import BeaufortError, ImageValueError, OptionError  #
 from beaufort.models import as_model  # noqa: E402
 from beaufort.results import evaluate  # noqa: E402
 from beaufort.suites.conditions import Condition  # noqa: E402
-from beaufort.testing._contracts import picture  # noqa: E402
+from beaufort.testing._contracts import example_image  # noqa: E402
 from beaufort.training import Recipe, TrainingTensors, train  # noqa: E402
 from beaufort.training.stylization import STYLES, Stylize, StylizerError, style_image  # noqa: E402
 from beaufort.training.stylization.adain import decoder, encoder, moments, open_adain  # noqa: E402
@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {"styles": 2, "width": 4, "blocks": 1, "side": 64}
 
 
 def photos(count: int = 4, side: int = 64) -> Any:
-    return np.stack([picture(side, side, 3, variant=i) for i in range(count)])
+    return np.stack([example_image(side, side, 3, variant=i) for i in range(count)])
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_the_shift_has_five_severities_and_none(trained: Path, monkeypatch: pyte
 def test_a_network_comes_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a style an image is nearly itself; the more of a style, the farther it is from that."""
     monkeypatch.delenv("BEAUFORT_STYLIZER", raising=False)
-    images, ids = np.stack([picture(96, 128), picture(96, 128)[::-1]]), ["a", "b"]
+    images, ids = np.stack([example_image(96, 128), example_image(96, 128)[::-1]]), ["a", "b"]
     changes = [
         np.abs(Stylize(str(level)).apply(images, ids=ids, seed=0).astype(float) - images).mean()
         for level in range(6)
