@@ -1,4 +1,4 @@
-"""Geometry that several corruptions share: maps about the middle, bilinear samples, strokes, stars."""
+"""Geometry for several corruptions: maps about the center, bilinear samples, strokes and stars."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from beaufort.corruptions import Array, Images, Ops, Random
 from beaufort.corruptions.rng import HostRandom
 
-_MOST = 199
-"""Rays of a star."""
+_MAX_RAYS = 199
+"""Maximum number of rays of a star."""
 
 
 def signs(random: Random, count: int) -> Array:
-    """Fair coins, -1 or 1, `(n, count)`."""
+    """Draw -1 or 1 with equal probability, `(n, count)`."""
     return random.host.integers((count,), 0, 2) * 2 - 1
 
 
 def about_center(images: Images, matrices: Array, ops: Ops) -> Images:
-    """Sample each image at matrix · (x, y) about its middle, black outside, rounded."""
+    """Sample each image at matrix · (x, y) about its center, black outside, rounded."""
     height, width = images.shape[1:3]
     middle = np.array([(width - 1) / 2, (height - 1) / 2])
     full = np.empty((len(images), 2, 3))
@@ -29,7 +29,7 @@ def about_center(images: Images, matrices: Array, ops: Ops) -> Images:
 
 
 def sample(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:
-    """The values `(n, h, w, c)` at real positions; what lies outside counts as 0."""
+    """Return the values `(n, h, w, c)` at real positions by bilinear interpolation; values outside are 0."""
     top, left = ops.floor(rows), ops.floor(columns)
     down, across = (rows - top)[..., None], (columns - left)[..., None]
     upper, lower = (
@@ -38,19 +38,19 @@ def sample(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:
     return _mixed(upper, lower, down)
 
 
-def _mixed(first: Any, second: Any, share: Any) -> Any:
-    return (1 - share) * first + share * second
+def _mixed(first: Any, second: Any, weight: Any) -> Any:
+    return (1 - weight) * first + weight * second
 
 
 def _at(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:
     height, width = values.shape[1:3]
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     r, c = ops.whole(ops.clip(rows, 0, height - 1)), ops.whole(ops.clip(columns, 0, width - 1))
-    return values[_numbers(values, rows.ndim, ops), r, c] * inside[..., None]
+    return values[_image_indices(values, rows.ndim, ops), r, c] * inside[..., None]
 
 
-def _numbers(values: Any, dimensions: int, ops: Ops) -> Any:
-    """The number of each image, in the shape that positions have."""
+def _image_indices(values: Any, dimensions: int, ops: Ops) -> Any:
+    """Return the index of each image, broadcastable to positions."""
     return ops.lift(np.arange(len(values)).reshape(-1, *[1] * (dimensions - 1)), values)
 
 
@@ -64,36 +64,36 @@ def draw_strokes(
 
 
 class Star(NamedTuple):
-    """One star an image."""
+    """One star per image."""
 
     center: Array
     """Row and column in pixels, `(n, 2)`."""
     counts: Array
-    """How many rays it has, `(n,)`."""
+    """Number of rays, `(n,)`."""
     lengths: Array
-    """Of the rays, in pixels, `(n, 199)`; only as many count as there are rays."""
+    """Lengths of the rays in pixels, `(n, 199)`; the first `counts` are used."""
 
 
 def draw_stars(random: HostRandom, centers: Array, length: float) -> list[Star]:
-    """One star an image for each center, `(n, stars, 2)`, whose rays are about `length` long.
+    """Draw a star at each center, `(n, stars, 2)`, whose rays are about `length` long.
 
-    The lengths are one sequence: a star begins where the one before it ends. It is drawn for the most rays
-    that there can be, so that an image's numbers do not depend on the batch.
+    The lengths of all stars are one sequence. It is drawn for the maximum number of rays, so that the numbers
+    of an image do not depend on the batch.
     """
     bulk = random.reseeded()
     stars = centers.shape[1]
     counts = random.integers((stars,), 50, 200).astype(np.int64)
-    normal = bulk.normal((stars * _MOST,), np.float64)
+    normal = bulk.normal((stars * _MAX_RAYS,), np.float64)
     first = np.cumsum(counts, axis=1) - counts
     found = []
     for k in range(stars):
-        own = np.take_along_axis(normal, first[:, k, None] + np.arange(_MOST), axis=1)
+        own = np.take_along_axis(normal, first[:, k, None] + np.arange(_MAX_RAYS), axis=1)
         found.append(Star(centers[:, k], counts[:, k], length + 0.25 * length * own))
     return found
 
 
 def glow(images: Images, star: Star, exponent: float, ops: Ops) -> Any:
-    """How bright the star is at each pixel, from 0 to 1, `(n, h, w)`."""
+    """Return the brightness of the star at each pixel, from 0 to 1, `(n, h, w)`."""
     rows, columns = ops.grid(images)
     row, column = (ops.lift(star.center[:, k, None, None], images) for k in (0, 1))
     counts = ops.lift(star.counts[:, None, None], images)

@@ -20,18 +20,18 @@ class Grained(Protocol):
 
 
 def draw_normals(random: Random, images: Images, p: Grained) -> Field:
-    """One normal number a grain and channel."""
+    """Draw one normal number per grain and channel."""
     return random.normal(coarse_shape(images, p.grain))
 
 
 def coarse_shape(images: Images, grain: float) -> tuple[int, int, int]:
-    """Rows and columns of grains that cover an image, and its channels."""
+    """Return the rows and columns of grains that cover an image, and its channels."""
     height, width, channels = images.shape[1:]
     return math.ceil(height / grain), math.ceil(width / grain), channels
 
 
 def enlarge(field: Field, images: Images, grain: float) -> Field:
-    """Show each grain of a field flat over its pixels; a grain of one pixel is the field itself."""
+    """Repeat the value of each grain over its pixels; return the field itself for grains of one pixel."""
     height, width = images.shape[1:3]
     if field.shape[1:3] == (height, width):
         return field
@@ -41,7 +41,7 @@ def enlarge(field: Field, images: Images, grain: float) -> Field:
 
 
 def sample(images: Images, grain: float) -> Images:
-    """The pixel in the middle of each grain."""
+    """Return the pixel in the middle of each grain."""
     rows, columns, _ = coarse_shape(images, grain)
     if (rows, columns) == images.shape[1:3]:
         return images

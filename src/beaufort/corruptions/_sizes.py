@@ -1,10 +1,9 @@
-"""Constants for images of any size and for any severity: published ones, and a continuous way between.
+"""Constants for images of any size and any severity, interpolated between published ones.
 
-Two rules fit constants to a size. `between` goes from the constants of one published size to those of the
-next; `grown` does to an image what a published scale does at its own size. A third one, `between_severities`,
-goes from one published severity to the next. All give fractions where a recipe can take integers only:
-two and a half sweeps, 88.7 cells a side. `parts` says which integers are rendered then, and how the
-results are mixed, so that nothing jumps as an image grows by a pixel, or a severity by a little.
+`between` interpolates between two published sizes, `grown` scales constants with the image, and
+`between_severities` interpolates between two published severities. The results may be fractions where a
+recipe needs integers, such as 2.5 sweeps or 88.7 cells; `parts` returns the integers to render and the
+weights of the results, so that images change continuously with size and severity.
 """
 
 from __future__ import annotations
@@ -20,60 +19,60 @@ from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
 from beaufort._core.errors import SizeWarning
 
 SCALES = {"mnist": 28, "cifar": 32, "tiny": 64, "imagenet": 224, "inception": 299}
-"""The published scales and the side, in pixels, that their constants were chosen for."""
+"""The published scales and the short side, in pixels, that their constants were chosen for."""
 
 Pixels = Annotated[float, "pixels"]
-"""A constant in pixels: grows with the image at scale `relative`."""
+"""A constant in pixels, which grows with the image at scale `relative`."""
 WholePixels = Annotated[int, "whole pixels"]
-"""As `Pixels`, at least 1, and whole."""
+"""As `Pixels`, an integer of at least 1."""
 DiskRadius = Annotated[float, "disk radius"]
-"""As `Pixels`; the disk has whole pixels, so that it grows in steps."""
+"""As `Pixels`; a disk consists of whole pixels, so it grows in steps."""
 Area = Annotated[float, "pixels²"]
-"""A constant that must grow with the square of the side to do the same."""
+"""A constant that grows with the square of the side."""
 PerPixel = Annotated[float, "1/pixels"]
-"""A constant that must shrink as the image grows; times the side it is a number of cells, cut off."""
+"""A constant inversely proportional to the side; times the side it is a number of cells, truncated."""
 FractionOfSide = Annotated[float, "share of the side"]
-"""A share that stays; times the side it is rounded to an integer."""
+"""A fraction that does not depend on the size; multiplied by the side it is rounded to an integer."""
 FractionKept = Annotated[float, "share kept"]
-"""A share of the image that stays as it was: the rest is the damage."""
+"""Fraction of the image that is kept; the damage is 1 minus this."""
 Enlargement = Annotated[float, "enlargement"]
-"""As `Pixels`: how much noise is enlarged, at least 1. Noise that is not enlarged at all is not smoothed."""
+"""As `Pixels`: enlargement of noise, at least 1. Noise that is not enlarged is not smoothed."""
 Softness = Annotated[float, "softness"]
 """As `Pixels`: the standard deviation of a Gaussian of three pixels."""
 
 _STEPS = 256
-"""Weights of parts are multiples of one over this: less shows in no 8-bit value."""
+"""Weights of parts are multiples of 1/256, because smaller differences do not show in 8-bit values."""
 
 _RAMP = 6
-"""Pixels from a published size at which nothing of its own geometry is left."""
+"""Distance in pixels from a published size at which its own geometry has no more weight."""
 
 _ENLARGED = 1.25
 """The smallest published enlargement above 1."""
 
 _RADII = sorted({math.hypot(x, y) for x in range(9) for y in range(9) if x * x + y * y <= 64})
-"""Radii up to 8 at which a disk of whole pixels grows. Beyond, it grows by a few percent at a time."""
+"""Radii up to 8 at which a disk of whole pixels grows. Larger disks grow by a few percent per step."""
 
 _ABOVE = 1 + 1e-9
-"""Lifts a product that should be whole above it, whatever the rounding."""
+"""Factor that compensates rounding in products that should be integers."""
 
 FAR = 3 * SCALES["inception"]
-"""From this short side on, constants for 299 pixels show so little that a notice is due."""
+"""Short side from which constants for 299 pixels have so little effect that a warning is issued."""
 
 _given = count()
 
 
 class Rendering(NamedTuple):
-    """One of the renderings that are mixed."""
+    """One of several renderings that are averaged."""
 
     weight: float
     params: Any
 
 
-@lru_cache(maxsize=1024, typed=True)  # equal constants of two corruptions are two things
+@lru_cache(maxsize=1024, typed=True)  # constants of two corruptions may be equal
 def grown(params: Any, side: int, base: int) -> Any:
-    """The constants that do to an image of a side what `params` do to one of the side `base`.
+    """Return constants that affect an image of side `side` as `params` affect one of side `base`.
 
-    Published constants are to be `snapped` first.
+    Published constants must be `snapped` first.
     """
     factor = side / base
     return params._replace(**{name: _grown(value, kind, factor) for name, value, kind in _fields(params)})
@@ -94,24 +93,22 @@ def _grown(value: float, kind: str, factor: float) -> float:
 
 @lru_cache(maxsize=4096, typed=True)
 def between(low: Any, low_side: int, high: Any, high_side: int, side: int) -> Any:
-    """The constants for a side between two published ones.
+    """Return the constants for a side between two published ones.
 
-    The damage that a constant does goes from one value to the other by equal factors a pixel, or in equal
-    steps if one of the two is zero. That keeps the change from one pixel to the next as small as it can be
-    everywhere. Published constants are to be `snapped` first.
+    Constants are interpolated geometrically, or linearly if one of them is zero, which keeps the relative
+    change from one size to the next small. Published constants must be `snapped` first.
     """
     return _mixed(low, high, (side - low_side) / (high_side - low_side), _by_factors)
 
 
 @lru_cache(maxsize=4096, typed=True)
 def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
-    """The constants for a severity between two whole ones, in equal steps from one value to the other.
+    """Return the constants for a severity between two integers, interpolated linearly.
 
-    Integers are rounded to the nearest, halves toward the higher severity. What results stands for the
-    whole things that it makes at the side it was published for, so it need not be `snapped`.
+    Integers are rounded to the nearest, halves toward the higher severity. The result is already `snapped`.
 
-    Constants may have a method `leads_to(higher)`: where it is false, there is nothing between the two, and
-    those of the lower severity serve until the higher one is reached.
+    Constants may have a method `leads_to(higher)`. If it returns False, they cannot be interpolated, and
+    those of the lower severity are used.
 
     >>> class Params(NamedTuple):
     ...     sigma: float
@@ -122,8 +119,8 @@ def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
     Args:
         low: the constants of the lower severity.
         high: those of the next one.
-        share: how far it is on the way from one to the other, 0 to 1.
-        side: of the images that both were published for.
+        share: position between the two, 0 to 1.
+        side: short side that both were published for.
     """
     if not getattr(low, "leads_to", lambda _: True)(high):
         return low
@@ -138,14 +135,14 @@ def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
 
 
 def _rounded(value: float, toward: float) -> int:
-    """The nearest integer, of two that are as near the one in the direction of `toward`."""
+    """Return the nearest integer; halves are rounded in the direction of `toward`."""
     return math.floor(value + 0.5) if toward > 0 else math.ceil(value - 0.5)
 
 
 def _mixed(low: Any, high: Any, share: float, way: Callable[[float, float, float], float]) -> Any:
-    """Constants on the way from some to others; ten digits are kept, which every machine agrees on.
+    """Interpolate constants, rounded to ten digits, which are equal on every machine.
 
-    What is no number stays as it was, until the others are reached.
+    Constants that are not numbers keep the lower value.
     """
     mixed: dict[str, float] = {}
     for name, a, kind in _fields(low):
@@ -182,32 +179,32 @@ def _by_steps(a: float, b: float, share: float) -> float:
 
 
 def _neighbor(softness: float) -> float:
-    """The weight of the next pixel against that of the middle; 0 if it shows in no 8-bit value."""
+    """Return the weight of the next pixel relative to the middle; 0 if it does not show in 8-bit values."""
     weight = math.exp(-1 / (2 * softness**2))
     return weight if weight > 1e-3 else 0.0
 
 
 def settled(params: Any, side: int) -> Any:
-    """Published constants of a size as the whole things that they stand for there."""
+    """Return published constants of a size as they take effect there."""
     return between(snapped(params, side), side, snapped(params, side + 1), side + 1, side)
 
 
 @lru_cache(maxsize=1024, typed=True)
 def snapped(params: Any, side: int) -> Any:
-    """Published constants with each number that stands for a whole thing at its own size as that thing."""
+    """Return published constants rounded as they take effect at their own size."""
     return params._replace(**{name: _snapped(value, kind, side) for name, value, kind in _fields(params)})
 
 
 def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Rendering, ...]:
-    """What is rendered for fitted constants, and with which weight; one part if all of them are whole.
+    """Return the constants to render for fitted constants, with weights; a single part if all are integers.
 
-    Where several constants have fractions, those with the larger ones are rounded up in more of the parts:
+    If several constants have fractional parts, those with larger ones are rounded up in more of the parts:
     2.3 and 1.6 are 3 and 2 with weight 0.3, 2 and 2 with weight 0.3, 2 and 1 with weight 0.4.
 
     Args:
         params: the constants.
-        side: what they were fitted to.
-        smooth: the class of constants that asks a render for its smooth geometry, if it has one.
+        side: short side that they were fitted to.
+        smooth: class of constants that selects the smooth geometry of a render, if it has one.
     """
     steps = {name: step for name, value, kind in _fields(params) if (step := _step(value, kind, side))}
     cuts = sorted({0.0, 1.0, *(step.share for step in steps.values())})
@@ -220,7 +217,7 @@ def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Rendering
 
 
 def ends(side: int) -> tuple[int, int, float]:
-    """The published sizes for photos around a side, and how far it is on the way from one to the other.
+    """Return the published sizes for photos around a side, and its position between them.
 
     >>> ends(48), ends(20), ends(1000)
     ((32, 64, 0.5), (32, 32, 0.0), (299, 299, 0.0))
@@ -232,13 +229,13 @@ def ends(side: int) -> tuple[int, int, float]:
 
 
 def nearness(side: int) -> float:
-    """1 at a published size for photos, 0 from 6 pixels away on."""
+    """Return 1 at a published size for photos, falling to 0 at a distance of 6 pixels."""
     low, high, _ = ends(side)
     return max(0.0, 1 - min(abs(side - low), abs(side - high)) / _RAMP)
 
 
 class _Step(NamedTuple):
-    """The two values a recipe can take, and the share of the upper one."""
+    """The two values that a recipe can use, and the weight of the upper one."""
 
     down: float
     up: float
@@ -246,7 +243,7 @@ class _Step(NamedTuple):
 
 
 def _step(value: float, kind: str, side: int) -> _Step | None:
-    """None for a constant that may have any value."""
+    """Return the steps around a constant; None if it may have any value."""
     match kind:
         case "whole" | "whole pixels":
             whole = math.floor(value)
@@ -265,12 +262,12 @@ def _step(value: float, kind: str, side: int) -> _Step | None:
 
 
 def weight_of(share: float) -> float:
-    """The share of one of two images that are mixed."""
+    """Return a fraction rounded to a multiple of 1/256."""
     return round(max(share, 0) * _STEPS) / _STEPS
 
 
 def _snapped(value: float, kind: str, side: int) -> float:
-    """A published constant as the whole thing that it stands for at its own size."""
+    """Return a published constant rounded as it takes effect at its own size."""
     match kind:
         case "1/pixels":
             return int(value * side) / side
@@ -282,7 +279,7 @@ def _snapped(value: float, kind: str, side: int) -> float:
 
 
 def _fields(params: Any) -> list[tuple[str, float, str]]:
-    """Name, value and kind of each constant."""
+    """Return name, value and kind of each constant."""
     return [(name, getattr(params, name), kind) for name, kind in _kinds(params.__class__)]
 
 
@@ -299,12 +296,12 @@ def _kinds(of: Any) -> list[tuple[str, str]]:
 
 
 def warn_size(side: int) -> None:
-    """Warn of images with a short side of so many pixels; only the first call in a process does."""
-    if next(_given) == 0:  # one step of a counter, so that of several threads one is first
+    """Warn of images with this short side; only once per process."""
+    if next(_given) == 0:  # atomic, so that only one of several threads warns
         warnings.warn(
             f"the images have a short side of {side} pixels, far from the published sizes of 32 to 299: "
-            "scale 'auto' uses the constants for 299 pixels, and a blur of a few pixels hardly shows here; "
-            "scale='relative' lets them grow with the image",
+            "scale 'auto' uses the constants for 299 pixels, which have little effect; pass "
+            "scale='relative' to let them grow with the image",
             SizeWarning,
             stacklevel=3,
         )

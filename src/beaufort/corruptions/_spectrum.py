@@ -11,16 +11,16 @@ from beaufort.corruptions import Field, Images, Ops, Random
 
 
 def phases(random: Random, images: Images) -> Field:
-    """Half of the phases of one field; the others are the same, turned by 180 degrees."""
+    """Draw half of the phases of one field; the others are the same, rotated by 180 degrees."""
     height, width = images.shape[1:3]
     return random.uniform((height, (width + 1) // 2), 0, 2 * np.pi, np.float64)
 
 
 def colored(half: Field, images: Images, amplitude: Callable[[Any], Any], ops: Ops) -> Any:
-    """Noise `(n, h, w)` of standard deviation 1 whose waves have an amplitude by squared frequency.
+    """Return noise `(n, h, w)` of standard deviation 1 with given amplitudes by squared frequency.
 
-    A frequency of 1 is a wave as long as the short side. The phases of a real field would be *negated* when
-    they are turned; the published programs copy them and drop the imaginary part, and so does this.
+    A frequency of 1 is a wave as long as the short side. The phases of a real field would be *negated* by
+    the rotation; as in the published programs, they are copied and the imaginary part is dropped.
     """
     height, width = images.shape[1:3]
     rows, columns = ops.grid(images)

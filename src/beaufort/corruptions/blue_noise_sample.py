@@ -1,4 +1,4 @@
-"""Blue noise sample: single pixels lost, never two close to each other."""
+"""Blue noise sample: evenly spread missing pixels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from beaufort.corruptions._spectrum import colored, phases
 
 
 class Params(NamedTuple):
-    """How many pixels are lost."""
+    """Number of missing pixels."""
 
     magnitude: float
     """Pixels below 0.3 × this - 2.5 standard deviations of the noise become black."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Field:
-    """The phases of a blue noise."""
+    """Draw the phases of blue noise."""
     return phases(random.reseeded(), images)
 
 
@@ -29,7 +29,7 @@ def draw(random: Random, images: Images, p: Params) -> Field:
     },
 )
 def blue_noise_sample(images: Images, p: Params, half: Field, ops: Ops) -> Images:
-    """Make a pixel black where blue noise is low: 1 to 21 percent of them, spread evenly."""
+    """Set 1 to 21 percent of the pixels to black, spread evenly by blue noise."""
     noise = colored(half, images, ops.sqrt, ops)
     kept: Images = images * (noise > 0.3 * p.magnitude - 2.5)[..., None]
     return kept

@@ -1,4 +1,4 @@
-"""Brightness: daylight, overexposed."""
+"""Brightness: an overexposed photo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """How much brighter it gets."""
+    """Increase of the brightness."""
 
     amount: float
     """Added to the value channel of HSV; the intensity range is [0, 1]."""
@@ -29,12 +29,12 @@ _PHOTOS = [Params(c) for c in (0.1, 0.2, 0.3, 0.4, 0.5)]
     },
 )
 def brightness(images: Images, p: Params, ops: Ops) -> Images:
-    """Raise the value of every pixel and keep its hue and saturation."""
+    """Increase the value of every pixel and keep its hue and saturation."""
     return ops.brighten(images, p.amount)
 
 
 @brightness.at("mnist", levels=_PHOTOS, published=5)
 def digits(images: Images, p: Params, ops: Ops) -> Images:
-    """As for photos, rounded; a grey pixel stays grey."""
+    """As for photos, rounded."""
     table = np.minimum(np.arange(256) / 255 + p.amount, 1) * 255
     return ops.look_up(images, np.rint(table.astype(np.float32)).astype(np.uint8))

@@ -9,14 +9,14 @@ from beaufort.corruptions._spectrum import colored, phases
 
 
 class Params(NamedTuple):
-    """How strong the blotches are."""
+    """Strength of the blotches."""
 
     magnitude: float
-    """6.4 levels of standard deviation for each unit."""
+    """Standard deviation in units of 6.4 levels."""
 
 
 def draw(random: Random, images: Images, p: Params) -> list[Field]:
-    """The phases of one noise for each color."""
+    """Draw the phases of one noise per channel."""
     random = random.reseeded()
     return [phases(random, images) for _ in range(images.shape[3])]
 
@@ -34,7 +34,7 @@ def _amplitude(squared: Any) -> Any:
     },
 )
 def brownish_noise(images: Images, p: Params, halves: list[Field], ops: Ops) -> Images:
-    """Add noise whose waves fall off with the square of their frequency, apart for each color."""
+    """Add noise to each channel whose amplitude falls with the square of the frequency."""
     out = ops.real(images)
     for color, half in enumerate(halves):
         out[..., color] += 6.4 * p.magnitude * colored(half, images, _amplitude, ops)

@@ -1,4 +1,4 @@
-"""Caustic refraction: the image on the ground of a pool, under waves."""
+"""Caustic refraction: the image on the floor of a pool, under waves."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
 from beaufort.corruptions._geometry import sample
 
 _SIDE = 224
-"""The short side for which slopes are a level a pixel."""
+"""Short side at which slopes are in levels per pixel."""
 
 _TURN = 6.28318530718
-"""2π as it was published, to twelve digits."""
+"""2π to twelve digits, as published."""
 
 
 class Params(NamedTuple):
-    """How high the waves are."""
+    """Height of the waves."""
 
     magnitude: float
-    """The image moves by 5 percent of the short side times the sine of the refraction, for each unit."""
+    """Displacement in units of 5 percent of the short side, for a sine of the refraction of 1."""
     sigma: Pixels = 1.0
-    """Of the Gaussian that smooths the waves."""
+    """Standard deviation of the Gaussian that smooths the waves."""
 
 
 class Water(NamedTuple):
-    """Of each image."""
+    """Waves of each image."""
 
     time: Array
     size: Array
-    """Of the pattern, as a share of the short side."""
+    """Size of the pattern as a fraction of the short side."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Water:
-    """Two numbers."""
+    """Draw the time and the size of the pattern."""
     host = random.host
     return Water(host.uniform((), 0.5, 2, np.float64), host.uniform((), 0.75, 1.25, np.float64))
 
 
 def _caustics(images: Images, drawn: Water, ops: Ops) -> Any:
-    """The pattern of light on the ground, from 0 to 1, `(n, h, w)`."""
+    """Return the pattern of light on the floor, from 0 to 1, `(n, h, w)`."""
     rows, columns = ops.grid(images)
     time, size = (ops.lift(one[:, None, None], images) for one in drawn)
     size = size * min(images.shape[1:3])
@@ -55,7 +55,7 @@ def _caustics(images: Images, drawn: Water, ops: Ops) -> Any:
 
 
 def _smooth(field: Any, sigma: float, images: Images, ops: Ops) -> Any:
-    """A Gaussian in double precision; beyond the border the field is mirrored."""
+    """Smooth by a Gaussian in double precision; the field is mirrored at the borders."""
     radius = int(4 * sigma + 0.5)
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     for axis in (1, 2):
@@ -70,7 +70,7 @@ def _smooth(field: Any, sigma: float, images: Images, ops: Ops) -> Any:
 
 
 def _slopes(field: Any) -> tuple[Any, Any]:
-    """The differences of neighbors two apart, down and across; zero lies around the field."""
+    """Return vertical and horizontal central differences; the field is zero outside."""
     down, across = 0 * field, 0 * field
     down[:, :-1] += field[:, 1:]
     down[:, 1:] -= field[:, :-1]
@@ -83,9 +83,9 @@ def _slopes(field: Any) -> tuple[Any, Any]:
     "unseen", moves=True, draw=draw, levels={"imagenet": [Params(m) for m in (2.35, 3.2, 4.9, 6.6, 9.15)]}
 )
 def caustic_refraction(images: Images, p: Params, drawn: Water, ops: Ops) -> Images:
-    """Move pixels as waves refract them, and light the slopes of the waves.
+    """Move pixels by the refraction of waves, and brighten the slopes of the waves.
 
-    There are no waves around the image, so that its frame acts as a steep slope.
+    There are no waves outside the image, so its border acts as a steep slope.
     """
     side = min(images.shape[1:3])
     field = _smooth(_caustics(images, drawn, ops), p.sigma, images, ops) * (side / _SIDE)

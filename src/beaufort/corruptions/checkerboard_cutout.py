@@ -1,4 +1,4 @@
-"""Checkerboard cutout: some fields of a tilted checkerboard are grey."""
+"""Checkerboard cutout: gray fields of a tilted checkerboard."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import numpy as np
 from beaufort.corruptions import Array, Images, Ops, Random, corruption
 
 _MOST = 40
-"""Rows of the largest board."""
+"""Number of rows of the largest board."""
 
 
 class Params(NamedTuple):
-    """How much is covered."""
+    """Covered area."""
 
     magnitude: float
-    """A tenth of this is the share of the black fields of the board that turn grey."""
+    """Ten times the fraction of the black fields that turn gray."""
 
 
 class Board(NamedTuple):
-    """Of each image."""
+    """Board of each image."""
 
     angle: Array
     size: Array
-    """Side of a field in pixels."""
+    """Side of a field, in pixels."""
     rows: Array
-    """The board's rows, as many as its columns."""
+    """Number of rows, which is also the number of columns."""
     fields: Array
-    """A number from 0 to 1 for each field, row by row, `(n, 1600)`; smaller boards use the first."""
+    """A number from 0 to 1 per field, row by row, `(n, 1600)`; smaller boards use the first ones."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Board:
-    """How the board lies, and which fields are grey."""
+    """Draw the position of the board and the gray fields."""
     side, host = min(images.shape[1:3]), random.host
     angle = host.uniform((), 0, 2 * np.pi, np.float64)
     size = np.maximum(1, host.uniform((), 0.1, 0.25, np.float64) * side)
@@ -49,9 +49,9 @@ def draw(random: Random, images: Images, p: Params) -> Board:
     },
 )
 def checkerboard_cutout(images: Images, p: Params, drawn: Board, ops: Ops) -> Images:
-    """Paint random fields of one color of the board grey.
+    """Paint random fields of one color of the board gray.
 
-    Fields are numbered by cutting fractions off, so the rows on both sides of zero are one row.
+    Coordinates are truncated to fields, so the rows on both sides of zero are one row.
     """
     cosine, sine, size, board = (
         ops.lift(one[:, None, None], images)

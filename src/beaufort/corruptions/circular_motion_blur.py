@@ -1,4 +1,4 @@
-"""Circular motion blur: the image turns while the shutter is open."""
+"""Circular motion blur: the camera rotates while the shutter is open."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WEIGHTS = np.exp(-2 * _STEPS**2)
 
 
 class Params(NamedTuple):
-    """How far it turns."""
+    """Rotation."""
 
     magnitude: float
-    """1.5 degrees to both sides for each unit."""
+    """Angle to both sides in units of 1.5 degrees."""
 
 
 @corruption("unseen", levels={"cifar": [Params(m) for m in (2.8, 3.6, 4.4, 5.2, 6)]})
 def circular_motion_blur(images: Images, p: Params, ops: Ops) -> Images:
-    """Average 21 copies that are turned about the middle; the corners darken."""
+    """Average 21 copies rotated about the center; the corners become darker."""
     angles = np.deg2rad(_STEPS * 1.5 * p.magnitude)
     return ops.turned(images, angles, _WEIGHTS / _WEIGHTS.sum())

@@ -1,4 +1,4 @@
-"""Cocentric sine waves: rings around a point, wavy themselves."""
+"""Cocentric sine waves: wavy rings around a point."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from beaufort.corruptions import Array, Images, Ops, Random, corruption
 
 
 class Params(NamedTuple):
-    """How strong the rings are."""
+    """Strength of the rings."""
 
     magnitude: float
-    """12.8 levels from the darkest to the brightest, for each unit."""
+    """Range in units of 12.8 levels."""
 
 
 class Rings(NamedTuple):
-    """Of each image; lengths as shares of the short side, the center as one of the width and height."""
+    """Rings of each image; lengths are fractions of the short side, the center of width and height."""
 
     column: Array
     row: Array
     waves: Array
-    """On one turn around the center; not an integer, so there is a seam."""
+    """Number of waves around the center; it is not an integer, so there is a seam."""
     depth: Array
-    """Of the waves."""
+    """Amplitude of the waves."""
     width: Array
-    """Of a ring."""
+    """Width of a ring."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Rings:
-    """The center, and three numbers."""
+    """Draw the center and the shape of the rings."""
     return Rings(*(random.host.uniform((), 0, high, np.float64) for high in (1, 1, 10, 0.1, 0.1)))
 
 
 @corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (3, 5, 8, 9, 10)]})
 def cocentric_sine_waves(images: Images, p: Params, drawn: Rings, ops: Ops) -> Images:
-    """Add rings to all colors alike. In spite of the name their profile is that of a saw."""
+    """Add rings with a sawtooth profile (despite the name) to all channels."""
     height, width = images.shape[1:3]
     side = min(height, width)
     column, row, waves, depth, ring = (

@@ -1,4 +1,4 @@
-"""Contrast: everything nearly the same."""
+"""Contrast: low contrast."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from beaufort.corruptions import FractionKept, Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """How much contrast is left."""
+    """Remaining contrast."""
 
     factor: FractionKept
-    """Share of each value's distance from the mean."""
+    """Fraction of each value's distance from the mean."""
 
 
 _PHOTOS = [Params(c) for c in (0.4, 0.3, 0.2, 0.1, 0.05)]
@@ -27,7 +27,7 @@ _PHOTOS = [Params(c) for c in (0.4, 0.3, 0.2, 0.1, 0.05)]
     },
 )
 def contrast(images: Images, p: Params, ops: Ops, *, nearest: bool = False) -> Images:
-    """Pull every value toward the mean of its channel."""
+    """Move every value toward the mean of its channel."""
     return ops.lower_contrast(images, p.factor, nearest=nearest)
 
 

@@ -1,4 +1,4 @@
-"""Defocus blur: a lens that is out of focus turns points into disks."""
+"""Defocus blur: a lens that is out of focus."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from beaufort.corruptions import DiskRadius, Images, Ops, Softness, corruption
 
 
 class Params(NamedTuple):
-    """The disk."""
+    """Size of the disk."""
 
     radius: DiskRadius
     softness: Softness
-    """Standard deviation of the small Gaussian that smooths the disk's rim."""
+    """Standard deviation of the Gaussian that smooths the edge of the disk."""
 
 
 _PHOTOS = [Params(3, 0.1), Params(4, 0.5), Params(6, 0.5), Params(8, 0.5), Params(10, 0.5)]
@@ -28,9 +28,9 @@ _PHOTOS = [Params(3, 0.1), Params(4, 0.5), Params(6, 0.5), Params(8, 0.5), Param
     },
 )
 def defocus_blur(images: Images, p: Params, ops: Ops, *, nearest: bool = False) -> Images:
-    """Spread each pixel over a disk with a soft rim.
+    """Spread each pixel over a disk with a soft edge.
 
-    At radius 8 and above the published kernel sums to 1.01, and the image brightens by one percent.
+    At radius 8 and above the published kernel sums to 1.01, so images become one percent brighter.
     """
     return ops.defocus(images, p.radius, p.softness, nearest=nearest)
 

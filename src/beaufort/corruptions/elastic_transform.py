@@ -1,4 +1,4 @@
-"""Elastic transform: a rubber sheet, pulled and crumpled."""
+"""Elastic transform: the image on a stretched rubber sheet."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from beaufort.corruptions import Area, Array, Field, Images, Ops, Pixels, Random
 
 
 class Params(NamedTuple):
-    """How the sheet is deformed."""
+    """Strength of the deformation."""
 
     alpha: Area
     """Factor of the displacement field."""
     sigma: Pixels
-    """Standard deviation of the Gaussian that smooths it."""
+    """Standard deviation of the Gaussian that smooths the field."""
     move: Pixels
-    """How far each coordinate of the three corners of the affine map moves at most."""
+    """Maximum displacement of each coordinate of the three points of the affine map."""
 
 
 class Deformation(NamedTuple):
-    """Moves of three points as (x, y), and two fields in (-1, 1)."""
+    """Displacements of three points as (x, y), and two fields in (-1, 1)."""
 
     moves: Array
     right: Field
@@ -29,7 +29,7 @@ class Deformation(NamedTuple):
 
 
 def draw(random: Random, images: Images, p: Params) -> Deformation:
-    """Six numbers for the affine map, two fields for the crumpling."""
+    """Draw three points for the affine map, and two fields for local displacements."""
     size = images.shape[1:3]
     return Deformation(
         random.host.uniform((3, 2), -p.move, p.move, np.float64),
@@ -39,9 +39,9 @@ def draw(random: Random, images: Images, p: Params) -> Deformation:
 
 
 def _inverse(images: Images, moves: Array) -> Array:
-    """The maps that say where each pixel of the result comes from, `(n, 2, 3)`.
+    """Return the maps from pixels of the result to positions in the image, `(n, 2, 3)`.
 
-    They take three moved points back to where they were: off the middle by a third of the short side.
+    They map three displaced points back to their positions, a third of the short side from the center.
     """
     height, width = images.shape[1:3]
     x, y, third = width // 2, height // 2, min(height, width) // 3
@@ -52,7 +52,7 @@ def _inverse(images: Images, moves: Array) -> Array:
 
 
 def _displacements(p: Params, drawn: Deformation, ops: Ops) -> tuple[Field, Field]:
-    """How far each pixel moves to the right and down, in pixels."""
+    """Return the horizontal and vertical displacement of each pixel, in pixels."""
     gain = float(np.float32(p.alpha))
     right, down = (
         ops.smooth(field, p.sigma, truncate=3.0, border="reflect", gain=gain)
@@ -72,9 +72,9 @@ _PHOTOS = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02)
     "digital",
     draw=draw,
     moves=True,
-    graded=False,  # severities 1 and 2 pull the whole image about, 3 to 5 crumple it in place
+    graded=False,  # severities 1 and 2 deform the whole image, 3 to 5 only locally
     levels={
-        "imagenet": _levels(244, *_PHOTOS),  # a typo of the authors for 224, published, so kept
+        "imagenet": _levels(244, *_PHOTOS),  # a published typo for 224
         "inception": _levels(360, *_PHOTOS),
         "tiny": _levels(
             64, (0, 0, 0.08), (0.05, 0.3, 0.06), (0.1, 0.08, 0.06), (0.1, 0.03, 0.03), (0.16, 0.03, 0.02)
@@ -92,6 +92,6 @@ def elastic_transform(images: Images, p: Params, drawn: Deformation, ops: Ops) -
 
 @elastic_transform.at("mnist", draw=draw, levels=_levels(28, *_PHOTOS), published=1)
 def digits(images: Images, p: Params, drawn: Deformation, ops: Ops) -> Images:
-    """As for photos, rounded, with black outside."""
+    """As for photos, rounded, and black outside."""
     stretched = ops.affine(images, _inverse(images, drawn.moves), border="zero")
     return ops.displace_zero(stretched, *_displacements(p, drawn, ops))

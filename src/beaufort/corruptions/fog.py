@@ -1,4 +1,4 @@
-"""Fog: a fractal haze in front of everything."""
+"""Fog: a fractal haze in front of the image."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from beaufort.corruptions.rng import FieldKey
 
 
 class Params(NamedTuple):
-    """The haze."""
+    """Density of the fog."""
 
     amount: float
     """Brightness of the thickest fog; the intensity range is [0, 1]."""
     decay: float
-    """How much smoother each finer level is: its amplitude falls by the square of this."""
+    """Smoothness: the amplitude of each finer level falls by the square of this."""
     least_side: int = 16
-    """Smallest side of the map that the fog is cut from, in pixels."""
+    """Minimum side of the fractal that the fog is cropped from, in pixels."""
 
     def side(self, images: Images) -> int:
-        """The map's side: the next power of two that covers the image."""
+        """Return the side of the fractal: the next power of two that covers the image."""
         longest = max(int(side) for side in images.shape[1:3])
         return 1 << (max(longest, self.least_side) - 1).bit_length()
 
 
 def draw(random: Random, images: Images, p: Params) -> Field | FieldKey:
-    """The numbers of a diamond-square fractal, level by level."""
+    """Draw the numbers of a diamond-square fractal, level by level."""
     return random.uniform_later(p.side(images) ** 2 - 1)
 
 
 _PHOTOS = [Params(1.5, 2), Params(2, 2), Params(2.5, 1.7), Params(2.5, 1.5), Params(3, 1.4)]
 _DIGITS = [p._replace(least_side=256) for p in _PHOTOS]
-"""A digit shows one smooth corner of a map with a side of 256."""
+"""Digits show a smooth corner of a fractal with a side of 256."""
 
 
 @corruption(
@@ -45,7 +45,7 @@ _DIGITS = [p._replace(least_side=256) for p in _PHOTOS]
     },
 )
 def fog(images: Images, p: Params, noise: Field | FieldKey, ops: Ops, *, nearest: bool = False) -> Images:
-    """Add a fractal, then darken so that the brightest value stays where it was."""
+    """Add a fractal, then darken so that the maximum stays the same."""
     field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
     return ops.haze(images, field, p.amount, nearest=nearest)
 

@@ -13,28 +13,28 @@ from beaufort._core.errors import AssetError
 from beaufort.corruptions import Images, Ops, Pixels, Random, corruption
 
 TEXTURES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
-"""The textures that are drawn from. A sixth is published and never used; 2 and 3 are the same."""
+"""The textures. A sixth one is published but never used; the second and third are equal."""
 
 
 class Params(NamedTuple):
-    """How thick the ice is."""
+    """Thickness of the ice."""
 
     image_weight: float
     frost_weight: float
     texture_scale: Pixels = 1.0
-    """Size of the texture against its file."""
+    """Size of the texture relative to its file."""
 
 
 class Crops(NamedTuple):
-    """The piece of a texture that covers each image."""
+    """The crop of a texture for each image."""
 
     textures: list[NDArray[np.uint8]]
     pieces: NDArray[np.int64]
-    """The number of the texture, the first row and the first column, `(n, 3)`."""
+    """Index of the texture, first row and first column, `(n, 3)`."""
 
 
 def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
-    """A texture at the given scale, enlarged further if it does not cover height × width."""
+    """Return a texture at the given scale, enlarged further if it does not cover height × width."""
     texture = _file(name, grey)
     lack = max((height + 1) / (len(texture) * scale), (width + 1) / (texture.shape[1] * scale))
     factor = scale if lack <= 1 else scale * lack * 1.1
@@ -56,12 +56,12 @@ def _file(name: str, grey: bool) -> NDArray[np.uint8]:
     mode = cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR_RGB
     pixels = cv2.imdecode(np.fromfile(path, np.uint8), mode)
     if pixels is None:
-        raise AssetError(f"cannot decode {path}; delete the file to have it fetched again")
+        raise AssetError(f"cannot decode {path}; delete the file to download it again")
     return np.atleast_3d(np.asarray(pixels, np.uint8))
 
 
 def _resize(image: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
-    """Resample bilinearly, without smoothing before it shrinks."""
+    """Resample bilinearly, without smoothing."""
     import cv2
 
     resized = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
@@ -69,7 +69,7 @@ def _resize(image: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
 
 
 def draw(random: Random, images: Images, p: Params) -> Crops:
-    """A texture, and where in it the crop starts."""
+    """Draw a texture and the start of the crop."""
     height, width, channels = images.shape[1:]
     host = random.host
     drawn = host.integers((), 0, len(TEXTURES)).tolist()
@@ -87,7 +87,7 @@ _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7)
 @corruption(
     "weather",
     draw=draw,
-    bulk=1,  # a few numbers an image are drawn
+    bulk=1,  # only a few numbers per image are drawn
     files=("frost",),
     levels={
         "imagenet": _PHOTOS,
@@ -97,7 +97,7 @@ _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7)
     },
 )
 def frost(images: Images, p: Params, crops: Crops, ops: Ops, *, nearest: bool = False) -> Images:
-    """Mix the image with a piece of a photographed frost texture; grey images get a grey one."""
+    """Mix the image with a crop of a photographed frost texture, read as gray for grayscale images."""
     return ops.blend(images, *crops, p.image_weight, p.frost_weight, nearest=nearest)
 
 

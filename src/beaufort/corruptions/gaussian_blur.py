@@ -1,4 +1,4 @@
-"""Gaussian blur: out of focus, softly."""
+"""Gaussian blur: slightly out of focus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from beaufort.corruptions import Images, Ops, Pixels, corruption
 
 
 class Params(NamedTuple):
-    """How far the blur reaches."""
+    """Width of the blur."""
 
     sigma: Pixels
     """Standard deviation of the kernel."""
@@ -31,7 +31,7 @@ def gaussian_blur(
 ) -> Images:
     """Blur each channel with a Gaussian; the border pixels are repeated outside the image.
 
-    MNIST-C is blurred only along columns: the published code takes the last axis of a grey image for color.
+    MNIST-C is blurred only along columns: the published code takes the last axis of a gray image for color.
     """
     return ops.gaussian(images, p.sigma, horizontal=horizontal, nearest=nearest)
 

@@ -9,7 +9,7 @@ from beaufort.corruptions._grain import draw_normals, enlarge
 
 
 class Params(NamedTuple):
-    """How strong the noise is."""
+    """Strength of the noise."""
 
     sigma: float
     """Standard deviation; the intensity range is [0, 1]."""

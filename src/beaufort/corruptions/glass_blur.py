@@ -10,14 +10,14 @@ from beaufort.corruptions import Field, Images, Ops, Pixels, Random, WholePixels
 
 
 class Params(NamedTuple):
-    """How coarse the glass is."""
+    """Roughness of the glass."""
 
     sigma: Pixels
     """Standard deviation of the Gaussian blur before and after."""
     distance: WholePixels
-    """How far away a pixel's new value is at most."""
+    """Maximum distance, in rows and columns, of the new value of a pixel."""
     sweeps: int
-    """How often every pixel is moved."""
+    """Number of times that every pixel is moved."""
 
 
 def _visited(images: Images, p: Params) -> tuple[int, int, int]:
@@ -26,7 +26,7 @@ def _visited(images: Images, p: Params) -> tuple[int, int, int]:
 
 
 def draw(random: Random, images: Images, p: Params) -> Field:
-    """A column and a row offset for each visit, in {-d, …, d - 1}: one more to the left and up."""
+    """Draw a column and a row offset per visit, in {-d, …, d - 1}."""
     small = np.int8 if p.distance < 128 else np.int16
     return random.integers((*_visited(images, p), 2), -p.distance, p.distance, small)
 
@@ -63,30 +63,30 @@ _PHOTOS = [Params(0.7, 1, 2), Params(0.9, 2, 1), Params(1, 2, 3), Params(1.1, 3,
     },
 )
 def glass_blur(images: Images, p: Params, offsets: Field, ops: Ops) -> Images:
-    """Blur, move pixels about, blur again.
+    """Blur, move pixels locally, and blur again.
 
-    Pixels are meant to be swapped, but the published code copies one way: the partner keeps its
-    value. The sweep runs from the last pixel to the first, in place.
+    Pixels are meant to be swapped, but the published code only copies: the other pixel keeps its
+    value. A sweep runs from the last pixel to the first, in place.
     """
     moved = ops.copy_sweeps(ops.gaussian(images, p.sigma), offsets, p.distance)
     return ops.gaussian(moved, p.sigma)
 
 
 class Swaps(NamedTuple):
-    """Which visits swap, and with which neighbor."""
+    """Visits that swap, and their neighbors."""
 
     gates: Field
     offsets: Field
 
 
 def draw_swaps(random: Random, images: Images, p: Params) -> Swaps:
-    """A fair gate for each visit, and an offset where it is open."""
+    """Draw a fair gate per visit, and an offset where it is open."""
     return Swaps(*random.gated_pairs(_visited(images, p), -p.distance, p.distance))
 
 
 @glass_blur.at("mnist", draw=draw_swaps, levels=_PHOTOS, published=1)
 def digits(images: Images, p: Params, swaps: Swaps, ops: Ops) -> Images:
-    """As for photos, but a true swap on half of the visits, and blurred down the columns only."""
+    """As for photos, but swap in half of the visits, and blur along columns only."""
     blurred = ops.gaussian(images, p.sigma, horizontal=False)
     swapped = ops.swap_sweeps(blurred, swaps.gates, swaps.offsets, p.distance)
     return ops.gaussian(swapped, p.sigma, horizontal=False, nearest=True)

@@ -9,16 +9,16 @@ from beaufort.corruptions._grain import coarse_shape, enlarge
 
 
 class Params(NamedTuple):
-    """How many values are hit."""
+    """Number of replaced values."""
 
     share: float
-    """Probability of a value to be replaced."""
+    """Probability that a value is replaced."""
     grain: Pixels = 1.0
-    """Side of the squares that are hit together."""
+    """Side of the squares that are replaced together."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Field:
-    """What becomes of each value: 0 it stays, 1 pepper, 2 salt."""
+    """Draw the fate of each value: 0 to keep it, 1 for black, 2 for white."""
     return random.impulses(coarse_shape(images, p.grain), p.share)
 
 

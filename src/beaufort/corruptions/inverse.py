@@ -10,10 +10,10 @@ from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """Nothing to choose."""
+    """No constants."""
 
 
 @corruption("digits", levels={"mnist": [Params()]})
 def inverse(images: Images, p: Params, ops: Ops) -> Images:
-    """Turn every value v into 255 - v."""
+    """Replace every value v by 255 - v."""
     return ops.look_up(images, np.arange(255, -1, -1, dtype=np.uint8))

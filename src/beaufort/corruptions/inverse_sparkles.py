@@ -11,14 +11,14 @@ from beaufort.corruptions._geometry import Star, draw_stars, glow
 
 
 class Params(NamedTuple):
-    """How sharply the image ends."""
+    """Sharpness of the edge."""
 
     magnitude: float
-    """0.13 × this is the exponent of the fall outside the star."""
+    """Exponent of the decrease outside the star, in units of 0.13."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Star:
-    """Where the star is, and its rays, about a quarter of the short side long."""
+    """Draw the center and the rays of the star, about a quarter of the short side long."""
     host, (height, width) = random.host, images.shape[1:3]
     center = host.uniform((1, 2), 0.25, 0.75, np.float64) * (height, width)
     return draw_stars(host, center, 0.25 * min(height, width))[0]

@@ -1,4 +1,4 @@
-"""JPEG compression: saved with too few bytes."""
+"""JPEG compression: strong compression."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """How much is kept."""
+    """Strength of the compression."""
 
     quality: int
     """libjpeg's scale, 1 to 100."""
@@ -27,7 +27,7 @@ _PHOTOS = [Params(q) for q in (25, 18, 15, 10, 7)]
     },
 )
 def jpeg_compression(images: Images, p: Params, ops: Ops) -> Images:
-    """Encode as baseline JPEG with halved color resolution, and decode; grey stays one channel."""
+    """Encode as baseline JPEG with halved color resolution, and decode; gray stays one channel."""
     return ops.jpeg(images, p.quality)
 
 

@@ -11,14 +11,14 @@ from beaufort.corruptions._geometry import draw_strokes
 
 
 class Params(NamedTuple):
-    """How thick the stroke is."""
+    """Thickness of the stroke."""
 
     unit: Pixels = 1.0
-    """A third of its width, about."""
+    """About a third of its width."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """Ends (x0, y0, x1, y1) near the left and the right edge of a 28×28 digit."""
+    """Draw the ends (x0, y0, x1, y1) near the left and the right edge of a 28×28 digit."""
     left = random.host.integers((1,), 0, 5)
     right = random.host.integers((1,), 22, 27)
     heights = random.host.integers((2,), 0, 27)
@@ -27,5 +27,5 @@ def draw(random: Random, images: Images, p: Params) -> Array:
 
 @corruption("digits", draw=draw, levels={"mnist": [Params()]})
 def line(images: Images, p: Params, ends: Array, ops: Ops) -> Images:
-    """Draw a soft white line from the left to the right."""
+    """Draw a soft white line from left to right."""
     return draw_strokes(images, ends[:, None], np.ones(len(images), np.int64), p.unit, ops)

@@ -1,4 +1,4 @@
-"""Lines: thin grey strokes across the image."""
+"""Lines: thin gray strokes across the image."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from beaufort.corruptions import Array, Images, Ops, Random, corruption
 
 
 class Params(NamedTuple):
-    """How many lines there are."""
+    """Number of lines."""
 
     magnitude: float
-    """A tenth of this times the short side, cut off."""
+    """Number of lines: a tenth of this times the short side, truncated."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """End points as (row, column, row, column), `(n, lines, 4)`."""
+    """Draw end points as (row, column, row, column), `(n, lines, 4)`."""
     (height, width), host = images.shape[1:3], random.host
     side = min(height, width)
     angle = host.uniform((), 0, 2 * np.pi, np.float64)
@@ -33,5 +33,5 @@ def draw(random: Random, images: Images, p: Params) -> Array:
 
 @corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (0.5, 1, 1.5, 2, 2.5)]})
 def lines(images: Images, p: Params, ends: Array, ops: Ops) -> Images:
-    """Draw antialiased lines in middle grey, one after the other."""
+    """Draw antialiased lines in middle gray, one after the other."""
     return ops.gray_lines(images, ends)

@@ -10,16 +10,16 @@ from beaufort.corruptions import Array, Images, Ops, Pixels, Random, corruption
 
 
 class Params(NamedTuple):
-    """How far the camera moved."""
+    """Motion of the camera."""
 
     radius: Pixels
     """Half the length of the kernel."""
     sigma: Pixels
-    """Standard deviation of the half Gaussian along it."""
+    """Standard deviation of the half Gaussian along the kernel."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """A direction, in degrees, at most 45° off the horizontal."""
+    """Draw a direction in degrees, at most 45° off the horizontal."""
     return random.host.uniform((), -45, 45, np.float64)
 
 
@@ -29,7 +29,7 @@ _PHOTOS = [Params(10, 3), Params(15, 5), Params(15, 8), Params(15, 12), Params(2
 @corruption(
     "blur",
     draw=draw,
-    bulk=1,  # a few numbers an image are drawn
+    bulk=1,  # only a few numbers per image are drawn
     levels={
         "imagenet": _PHOTOS,
         "inception": [Params(12, 4), Params(17, 6), Params(17, 9), Params(17, 13), Params(22, 16)],
@@ -39,5 +39,5 @@ _PHOTOS = [Params(10, 3), Params(15, 5), Params(15, 8), Params(15, 12), Params(2
     },
 )
 def motion_blur(images: Images, p: Params, angles_deg: Array, ops: Ops) -> Images:
-    """Smear the image to one side along a straight line."""
+    """Blur the image in one direction along a straight line."""
     return ops.motion(images, p.radius, p.sigma, angles_deg)

@@ -9,30 +9,30 @@ import numpy as np
 from beaufort.corruptions import Array, Images, Ops, Random, corruption
 
 _SIZE = 256
-"""Entries of the table of the noise before it repeats."""
+"""Number of table entries before the noise repeats."""
 
 _CELLS = 7
-"""Cells of the coarsest noise on the short side."""
+"""Number of cells of the coarsest noise on the short side."""
 
 
 class Params(NamedTuple):
-    """How thick the clouds are."""
+    """Density of the clouds."""
 
     magnitude: float
-    """They cover 5 percent for each unit."""
+    """Opacity in units of 5 percent."""
 
 
 class Table(NamedTuple):
-    """What the noise is made of, for each image."""
+    """Tables of the noise of each image."""
 
     order: Array
-    """The numbers below 256 in a random order, `(n, 256)`."""
+    """A permutation of the integers below 256, `(n, 256)`."""
     slopes: Array
-    """Directions of length 1, `(n, 256, 2)`."""
+    """Unit vectors, `(n, 256, 2)`."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Table:
-    """256 directions and a random order of them. (Another 258 directions are drawn and not used.)"""
+    """Draw 256 directions and a permutation. (Another 258 directions are drawn but not used.)"""
     host = random.reseeded().host
     words = host.integers((2 * _SIZE + 2, 2), 0, 1 << 31)[:, :_SIZE]
     slopes = (words % 512 - 256) / 256
@@ -47,7 +47,7 @@ def draw(random: Random, images: Images, p: Params) -> Table:
 
 
 def _noise(x: Any, y: Any, order: Any, slopes: Any, image: Any, ops: Ops) -> Any:
-    """Perlin's noise at real positions, `(1, h, 1)` and `(1, 1, w)`."""
+    """Return Perlin noise at real positions, `(1, h, 1)` and `(1, 1, w)`."""
     left, top = ops.floor(x), ops.floor(y)
     across, down = x - left, y - top
     corners = []
@@ -63,7 +63,7 @@ def _noise(x: Any, y: Any, order: Any, slopes: Any, image: Any, ops: Ops) -> Any
 
 @corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (4.6, 5.2, 5.8, 7.6, 8.8)]})
 def perlin_noise(images: Images, p: Params, drawn: Table, ops: Ops) -> Images:
-    """Cover the image with turbulence, which is nowhere darker than middle grey."""
+    """Cover the image with turbulence, which is nowhere darker than middle gray."""
     order, slopes = (ops.lift(one, images) for one in drawn)
     image = ops.lift(np.arange(len(drawn.order))[:, None, None], images)
     rows, columns = ops.grid(images)

@@ -15,7 +15,7 @@ _SIDE = 14
 
 
 class Params(NamedTuple):
-    """How strong the noise is."""
+    """Strength of the noise."""
 
     norm: float
     """Euclidean norm of one tile of 14×14 values; the intensity range is [0, 1]."""
@@ -25,19 +25,19 @@ class Params(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _matrix() -> NDArray[np.float64]:
-    """The published 196×196 matrix: noise = z·A."""
+    """Return the published 196×196 matrix A: noise = z·A."""
     values = np.fromfile(fetch("mnist-c/pessimal_noise_matrix.f32"), np.float32)
     return values.reshape(_SIDE**2, _SIDE**2).astype(np.float64)
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """196 normal numbers."""
+    """Draw 196 normal numbers."""
     return random.host.normal((_SIDE**2,), np.float64)
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params(10.63 / 4)]}, files=("pessimal-noise",))
 def pessimal_noise(images: Images, p: Params, normals: Array, ops: Ops) -> Images:
-    """Add one of two patterns, nearly: the matrix is practically of rank one.
+    """Add noise that is almost one of two patterns, because the matrix has nearly rank one.
 
     The tile of 14×14 is scaled to a fixed norm and repeated over the image.
     """

@@ -1,4 +1,4 @@
-"""Pinch and twirl: nine round parts of the image, each turned and pinched."""
+"""Pinch and twirl: nine round parts of the image, each rotated and pinched."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from beaufort.corruptions import Array, Images, Ops, Random, corruption
 from beaufort.corruptions._geometry import sample
 
 _CELLS = 3
-"""On each side."""
+"""Number of parts per side."""
 
 
 class Params(NamedTuple):
-    """How strong both are."""
+    """Strength of both."""
 
     magnitude: float
-    """The middle turns by 9 degrees for each unit; the pinch has the exponent 0.04 × this + 0.1."""
+    """Rotation of the center in units of 9 degrees; the exponent of the pinch is 0.04 × this + 0.1."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """Which way each part turns, 1 or -1, column by column, `(n, 3, 3)`."""
+    """Draw the direction of each part, 1 or -1, column by column, `(n, 3, 3)`."""
     return 1 - 2 * random.host.integers((_CELLS, _CELLS), 0, 2)
 
 
 @corruption("unseen", moves=True, draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 8.5, 10)]})
 def pinch_and_twirl(images: Images, p: Params, signs: Array, ops: Ops) -> Images:
-    """Distort one part after the other; the rows and columns that three parts leave over stay as they are."""
+    """Distort one part after the other; rows and columns outside of the 3×3 parts stay unchanged."""
     tall, wide = images.shape[1] // _CELLS, images.shape[2] // _CELLS
     out = ops.real(images, np.float32)
     for i in range(_CELLS):
@@ -42,9 +42,9 @@ def pinch_and_twirl(images: Images, p: Params, signs: Array, ops: Ops) -> Images
 
 
 def _places(angle: Array, tall: int, wide: int, exponent: float) -> tuple[Array, Array]:
-    """Where each pixel of a part comes from, rows and columns, each `(n, tall, wide)`.
+    """Return the source rows and columns of each pixel of a part, each `(n, tall, wide)`.
 
-    In units of the half axes of the ellipse that fits into the part; on a square it is a circle.
+    Positions are in units of the half axes of the inscribed ellipse.
     """
     r, c = np.mgrid[:tall, :wide]
     down, across = (r - tall / 2) / (tall / 2), (c - wide / 2) / (wide / 2)

@@ -1,4 +1,4 @@
-"""Pixelate: enlarged from too few pixels."""
+"""Pixelate: few large pixels."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from beaufort.corruptions._sizes import nearness
 
 
 class Params(NamedTuple):
-    """How few pixels are left."""
+    """Number of remaining pixels."""
 
     share: PerPixel
-    """Side of the small image over the side of the image: one over the size of a cell."""
+    """Ratio of the sides of the small image and the image: the inverse of the size of a cell."""
 
 
 class Smooth(Params):
-    """The same; where cells are small, pixels at the edge of two show a mixture of both."""
+    """The same constants; pixels at the edges of small cells show a mixture of both."""
 
     __slots__ = ()
 
 
 _LARGE_CELL = 4
-"""Cells of so many pixels a side have whole pixels at any size: a pixel more or less is little of them."""
+"""Minimum side of cells that consist of whole pixels at every size."""
 
 _PHOTOS = [Params(c) for c in (0.6, 0.5, 0.4, 0.3, 0.25)]
 

@@ -1,4 +1,4 @@
-"""Plasma noise: colored waves that bend each other, as in a plasma lamp."""
+"""Plasma noise: colored waves that distort each other, as in a plasma lamp."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from beaufort.corruptions import Array, Images, Ops, Random, corruption
 
 
 class Params(NamedTuple):
-    """How strong the waves are."""
+    """Strength of the waves."""
 
     magnitude: float
-    """6.4 levels of amplitude for each unit; the image fades as much."""
+    """Amplitude in units of 6.4 levels; the image fades by the same amount."""
 
 
 class Plasma(NamedTuple):
-    """Of each image, `(n,)`."""
+    """Random parameters of each image, `(n,)`."""
 
     time: Array
     bends: Array
-    """How often the waves bend each other: 4 to 6 times."""
+    """Number of times that the waves bend each other, 4 to 6."""
     sharpness: Array
-    """How much weaker the finer waves are."""
+    """How much weaker finer waves are."""
     size: Array
-    """Length of the waves as a share of the short side."""
+    """Length of the waves as a fraction of the short side."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Plasma:
-    """Four numbers."""
+    """Draw the parameters of the waves."""
     host = random.host
     return Plasma(
         host.uniform((), 0, 6 * np.pi, np.float64),
@@ -41,7 +41,7 @@ def draw(random: Random, images: Images, p: Params) -> Plasma:
 
 @corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (4.75, 7, 8.5, 9.25, 10)]})
 def plasma_noise(images: Images, p: Params, drawn: Plasma, ops: Ops) -> Images:
-    """Mix in sines of coordinates that sines have bent again and again."""
+    """Mix in sine waves of coordinates that are repeatedly distorted by sine waves."""
     time, bends, sharpness, size = (ops.lift(one[:, None, None], images) for one in drawn)
     rows, columns = ops.grid(images)
     size = size * min(images.shape[1:3])

@@ -1,4 +1,4 @@
-"""Quantize: few shades of grey."""
+"""Quantize: few shades of gray."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """How many shades are left."""
+    """Number of shades."""
 
     bits: int
-    """There are 2^bits of them."""
+    """The number of shades is 2^bits."""
 
 
 @corruption("digits", levels={"mnist": [Params(b) for b in (5, 4, 3, 2, 1)]}, published=5)

@@ -1,4 +1,4 @@
-"""Ripple: rows and columns wave."""
+"""Ripple: wavy rows and columns."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from beaufort.corruptions._geometry import sample
 
 
 class Params(NamedTuple):
-    """How high the waves are."""
+    """Height of the waves."""
 
     magnitude: float
-    """A quarter of a percent of the short side for each unit."""
+    """Amplitude in units of 0.25 percent of the short side."""
 
 
 class Waves(NamedTuple):
-    """Of rows and columns, `(n, 2)` each."""
+    """Waves of rows and of columns, `(n, 2)` each."""
 
     lengths: Array
-    """As shares of the short side."""
+    """Fractions of the short side."""
     phases: Array
 
 
 def draw(random: Random, images: Images, p: Params) -> Waves:
-    """Two wavelengths, two phases."""
+    """Draw two wavelengths and two phases."""
     host = random.host
     return Waves(host.uniform((2,), 0.1, 0.3, np.float64), host.uniform((2,), 0, 2 * np.pi, np.float64))
 
 
 @corruption("unseen", moves=True, draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 7.5, 8)]})
 def ripple(images: Images, p: Params, drawn: Waves, ops: Ops) -> Images:
-    """Move rows up and down by a sine of their number, and columns likewise."""
+    """Shift rows and columns by sine waves."""
     side = min(images.shape[1:3])
 
     def waved(at: Any, axis: int) -> Any:

@@ -1,4 +1,4 @@
-"""Rotate: the digit turned to the left or the right."""
+"""Rotate: the digit turned left or right."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from beaufort.corruptions._geometry import about_center, signs
 
 
 class Params(NamedTuple):
-    """How far it is turned."""
+    """Rotation."""
 
     angle: float
-    """In radians."""
+    """Angle in radians."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """To which side."""
+    """Draw the direction, -1 or 1."""
     return signs(random, 1)[:, 0]
 
 
@@ -30,7 +30,7 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     published=2,
 )
 def rotate(images: Images, p: Params, side: Array, ops: Ops) -> Images:
-    """Turn the image about its middle, black outside."""
+    """Rotate the image about its center, black outside."""
     sine, cosine = np.sin(p.angle * side), np.cos(p.angle * side)
     matrices = np.array([[cosine, -sine], [sine, cosine]]).transpose(2, 0, 1)
     return about_center(images, matrices, ops)

@@ -10,7 +10,7 @@ from beaufort.corruptions import Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """How saturation changes: to gain·S + lift."""
+    """New saturation: gain·S + lift."""
 
     gain: float
     lift: float
@@ -29,21 +29,21 @@ _PHOTOS = [Params(0.3, 0), Params(0.1, 0), Params(2, 0), Params(5, 0.1), Params(
     },
 )
 def saturate(images: Images, p: Params, ops: Ops) -> Images:
-    """Scale the saturation of HSV: paler at severities 1 and 2, stronger from 3 on.
+    """Scale the saturation of HSV: lower at severities 1 and 2, higher from 3 on.
 
-    Where the lift is not zero, pure greys, whose hue is 0, turn reddish. A grey image is treated as
-    a color image of equal channels, and what comes out is made grey again (0.299, 0.587, 0.114).
+    If the lift is not zero, grays, whose hue is 0, turn reddish. A grayscale image is treated as a color
+    image with equal channels, and the result is converted to gray (0.299, 0.587, 0.114).
     """
     if images.shape[-1] == 3:
         return ops.saturate_colors(images, p.gain, p.lift)
-    share = 0.299 + 0.701 * (1 - min(max(p.lift, 0), 1))
-    return ops.look_up(images, (np.arange(256) * share).astype(np.uint8))
+    factor = 0.299 + 0.701 * (1 - min(max(p.lift, 0), 1))
+    return ops.look_up(images, (np.arange(256) * factor).astype(np.uint8))
 
 
 @saturate.at("mnist", levels=_PHOTOS, published=5)
 def digits(images: Images, p: Params, ops: Ops) -> Images:
-    """Scale hue, saturation and value alike, as the published code does, and make that grey."""
-    flat = min(max(p.lift, 0), 1)  # hue and saturation of a grey pixel, both 0, become this
+    """Scale hue, saturation and value equally, as the published code does."""
+    flat = min(max(p.lift, 0), 1)  # new hue and saturation of gray pixels, both 0 before
     value = np.clip(p.gain * np.arange(256) / 255 + p.lift, 0, 1)
     sector = int(flat * 6)
     fraction = flat * 6 - sector
@@ -56,5 +56,5 @@ def digits(images: Images, p: Params, ops: Ops) -> Images:
         (rise, low, 1),
         (1, low, fall),
     )[sector % 6]
-    grey = 0.2125 * red + 0.7154 * green + 0.0721 * blue
-    return ops.look_up(images, np.rint(np.clip(value * grey, 0, 1) * 255).astype(np.uint8))
+    gray = 0.2125 * red + 0.7154 * green + 0.0721 * blue
+    return ops.look_up(images, np.rint(np.clip(value * gray, 0, 1) * 255).astype(np.uint8))

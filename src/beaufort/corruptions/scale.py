@@ -11,15 +11,15 @@ from beaufort.corruptions._geometry import about_center
 
 
 class Params(NamedTuple):
-    """How small it gets."""
+    """Size of the result."""
 
     factor: float
-    """Its side over the side it had."""
+    """Ratio of the new side to the old one."""
 
 
 @corruption(
     "digits", moves=True, levels={"mnist": [Params(s) for s in (0.9, 0.8, 0.7, 0.6, 0.5)]}, published=3
 )
 def scale(images: Images, p: Params, ops: Ops) -> Images:
-    """Shrink the image toward its middle, black outside."""
+    """Shrink the image about its center, black outside."""
     return about_center(images, np.broadcast_to(np.eye(2) * (1 / p.factor), (len(images), 2, 2)), ops)

@@ -11,14 +11,14 @@ from beaufort.corruptions._geometry import about_center, signs
 
 
 class Params(NamedTuple):
-    """How far it is slanted."""
+    """Strength of the shear."""
 
     angle: float
-    """In radians."""
+    """Angle in radians."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """To which side."""
+    """Draw the direction, -1 or 1."""
     return signs(random, 1)[:, 0]
 
 
@@ -30,10 +30,10 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     published=2,
 )
 def shear(images: Images, p: Params, side: Array, ops: Ops) -> Images:
-    """Slant the image about its middle, black outside.
+    """Shear the image about its center, black outside.
 
-    The matrix is [1, -sin; 0, cos], which also stretches the rows by 1/cos: the meaning that shear
-    had in scikit-image up to 0.19, and so in the published data.
+    The matrix is [1, -sin; 0, cos], which also stretches the rows by 1/cos: the meaning of shear
+    in scikit-image up to 0.19 and in the published data.
     """
     sine, cosine = np.sin(p.angle * side), np.cos(p.angle * side)
     one, zero = np.ones_like(sine), np.zeros_like(sine)

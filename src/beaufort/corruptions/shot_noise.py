@@ -1,4 +1,4 @@
-"""Shot noise: light comes in whole photons, and too few of them."""
+"""Shot noise: the image is made of a small number of photons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beaufort.corruptions._grain import coarse_shape, enlarge, sample
 
 
 class Params(NamedTuple):
-    """How little light there is."""
+    """Amount of light."""
 
     photons: float
     """Mean count of a white value."""
@@ -49,9 +49,9 @@ _PHOTOS = [Params(c) for c in (60, 25, 12, 5, 3)]
     },
 )
 def shot_noise(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
-    """Replace each value by a Poisson count of photons with that mean.
+    """Replace each value by a Poisson count with that mean.
 
-    With grains larger than a pixel, the deviation of the count of the middle pixel is added to all pixels.
+    With grains larger than a pixel, the deviation at the middle of a grain is added to all of its pixels.
     """
     if drawn.shape == images.shape:
         return drawn

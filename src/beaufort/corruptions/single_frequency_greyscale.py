@@ -1,4 +1,4 @@
-"""Single frequency greyscale: one grey wave across the image."""
+"""Single frequency greyscale: one gray wave across the image."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from beaufort.corruptions.rng import draw_permutations
 
 
 class Params(NamedTuple):
-    """How strong the wave is."""
+    """Strength of the wave."""
 
     magnitude: float
-    """19.6 levels of amplitude for each unit."""
+    """Amplitude in units of 19.6 levels."""
 
 
 class Wave(NamedTuple):
-    """Of each image."""
+    """Wave of each image."""
 
     frequencies: Array
-    """Across and down, in radians a pixel, `(n, 2)`."""
+    """Horizontal and vertical frequency in radians per pixel, `(n, 2)`."""
     phase: Array
 
 
 def draw(random: Random, images: Images, p: Params) -> Wave:
-    """A frequency, a lower one, which of them goes across, and a phase."""
+    """Draw a frequency, a lower one, their order, and a phase."""
     host = random.host
     high = host.uniform((), -np.pi, np.pi, np.float64)
     low = np.abs(high) * host.uniform((), -1, 1, np.float64)
@@ -36,7 +36,7 @@ def draw(random: Random, images: Images, p: Params) -> Wave:
 
 @corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (1, 1.5, 2, 4.5, 5)]})
 def single_frequency_greyscale(images: Images, p: Params, drawn: Wave, ops: Ops) -> Images:
-    """Add a plane wave to all colors alike."""
+    """Add the same plane wave to all channels."""
     across, down = (ops.lift(drawn.frequencies[:, k, None, None], images) for k in (0, 1))
     rows, columns = ops.grid(images)
     wave = ops.sin(across * columns + down * rows + ops.lift(drawn.phase[:, None, None], images))

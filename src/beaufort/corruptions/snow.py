@@ -1,4 +1,4 @@
-"""Snow: flakes in the wind, and a paler world behind them."""
+"""Snow: flakes in the wind in front of a paler image."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from beaufort.corruptions._sizes import ends
 
 
 class Params(NamedTuple):
-    """The snowfall."""
+    """Density, size and speed of the flakes."""
 
     mean: float
     spread: float
-    """Mean and standard deviation of the noise that the flakes are cut from."""
+    """Mean and standard deviation of the noise that is thresholded to flakes."""
     zoom: Enlargement
-    """How much that noise is enlarged: the size of a flake."""
+    """Enlargement of the noise, which sets the size of flakes."""
     threshold: float
-    """What is darker than this is no flake."""
+    """Minimum noise value of a flake."""
     radius: Pixels
     sigma: Pixels
-    """The motion blur of the flakes."""
+    """Motion blur of the flakes."""
     mix: FractionKept
-    """Share of the image that is not whitened."""
+    """Fraction of the image that is not whitened."""
 
 
 class Smooth(Params):
-    """The same; the noise is enlarged as at the published sizes around."""
+    """The same constants, with noise enlarged as at the nearest published sizes."""
 
     __slots__ = ()
 
 
 class Flakes(NamedTuple):
-    """Noise for the flakes, and the wind."""
+    """Noise for the flakes, and the wind direction."""
 
     normals: Field
     angles_deg: Array
 
 
 def draw(random: Random, images: Images, p: Params) -> Flakes:
-    """A normal number a pixel; a direction 45° around straight up, in image coordinates."""
+    """Draw a normal number per pixel, and a direction within 45° of straight up, in image coordinates."""
     normals = random.normal(images.shape[1:3], np.float64)
     return Flakes(normals, random.host.uniform((), -135, -45, np.float64))
 
@@ -85,7 +85,7 @@ _SMALL = [
     },
 )
 def snow(images: Images, p: Params, flakes: Flakes, ops: Ops, *, nearest: bool = False) -> Images:
-    """Whiten the image and add a layer of blurred flakes and the same layer turned by 180°."""
+    """Whiten the image and add a layer of blurred flakes and the same layer rotated by 180°."""
     like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
     layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold, like=like)
     blurred = ops.motion(layer, p.radius, p.sigma, flakes.angles_deg)[..., 0]

@@ -13,14 +13,14 @@ _STARS = 5
 
 
 class Params(NamedTuple):
-    """How large the stars are."""
+    """Size of the stars."""
 
     magnitude: float
-    """Their rays are 1 percent of the short side long for each unit."""
+    """Length of the rays in percent of the short side."""
 
 
 def draw(random: Random, images: Images, p: Params) -> list[Star]:
-    """Where the stars are, and their rays."""
+    """Draw the centers and rays of the stars."""
     host, (height, width) = random.host, images.shape[1:3]
     centers = host.uniform((_STARS, 2), 0, 1, np.float64) * (height, width)
     stars = draw_stars(host, centers, 0.01 * p.magnitude * min(height, width))

@@ -14,32 +14,32 @@ MUD = (63, 42, 20)
 
 
 class Params(NamedTuple):
-    """The drops."""
+    """Size and number of the drops."""
 
     mean: float
     spread: Pixels
-    """Mean and standard deviation of the noise that the drops are cut from."""
+    """Mean and standard deviation of the noise that is thresholded to drops."""
     sigma: Pixels
-    """Standard deviation of the Gaussian that gives the drops their size."""
+    """Standard deviation of the Gaussian that sets the size of drops."""
     threshold: float
-    """What is below is dry."""
+    """Minimum noise value of a drop."""
     strength: float = 0.0
-    """Water: how much light the brightest drop adds."""
+    """For water: brightness of the brightest drop."""
     rim: Pixels = 0.0
-    """Mud: standard deviation of the Gaussian that rounds the spots; 0 is water."""
+    """For mud: standard deviation of the Gaussian that rounds the spots; 0 for water."""
 
     def leads_to(self, higher: Params) -> bool:
-        """There is nothing between water and mud."""
+        """Return whether constants can be interpolated: not between water and mud."""
         return bool(self.rim) == bool(higher.rim)
 
 
 def draw(random: Random, images: Images, p: Params) -> Field:
-    """One normal number a pixel."""
+    """Draw one normal number per pixel."""
     return random.normal(images.shape[1:3], np.float64)
 
 
 def _color(rgb: tuple[int, int, int], channels: int) -> tuple[float, ...]:
-    """The paint; on a grey image, its grey."""
+    """Return the color; its gray value for grayscale images."""
     return rgb if channels == 3 else (0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2],)
 
 
@@ -96,6 +96,6 @@ def spatter(images: Images, p: Params, normals: Field, ops: Ops) -> Images:
     published=4,
 )
 def digits(images: Images, p: Params, normals: Field, ops: Ops) -> Images:
-    """Dark grey mud at every severity, rounded."""
+    """Cover with dark gray mud at every severity, rounded."""
     mud = ops.mud_spots(normals, p.mean, p.spread, p.sigma, p.threshold, p.rim)
     return ops.paint(images, mud, (float(MUD[0]),) * images.shape[-1], cover=True, nearest=True)

@@ -1,4 +1,4 @@
-"""Speckle noise: grain that is stronger where the image is bright."""
+"""Speckle noise: noise that is stronger where the image is bright."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from beaufort.corruptions._grain import draw_normals, enlarge
 
 
 class Params(NamedTuple):
-    """How strong the noise is."""
+    """Strength of the noise."""
 
     sigma: float
-    """Standard deviation as a share of the value it is added to."""
+    """Standard deviation as a fraction of the pixel value."""
     grain: Pixels = 1.0
     """Side of the squares that share one value."""
 
@@ -31,7 +31,7 @@ _PHOTOS = [Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)]
     },
 )
 def speckle_noise(images: Images, p: Params, noise: Field, ops: Ops, *, nearest: bool = False) -> Images:
-    """Add normal noise in proportion to each value."""
+    """Add normal noise proportional to each value."""
     return ops.multiply_noise(images, enlarge(noise, images, p.grain), p.sigma, nearest=nearest)
 
 

@@ -1,4 +1,4 @@
-"""Stripe: the middle of the digit as it was, the flanks inverted."""
+"""Stripe: both flanks of the digit inverted."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from beaufort.corruptions import FractionOfSide, Images, Ops, corruption
 
 
 class Params(NamedTuple):
-    """Where the stripe is."""
+    """Position of the stripe."""
 
     flank: FractionOfSide
-    """Share of the columns on each side that is inverted."""
+    """Fraction of the columns on each side that is inverted."""
 
 
 @corruption("digits", levels={"mnist": [Params(0.25)]})
 def stripe(images: Images, p: Params, ops: Ops) -> Images:
-    """Invert the columns of the two flanks.
+    """Invert the columns at both sides.
 
-    The paper speaks of an inverted stripe in the middle; its code inverts the flanks.
+    The paper describes an inverted stripe in the middle, but its code inverts the sides.
     """
     width = images.shape[2]
     columns = round(width * p.flank)
     middle = np.s_[:, :, columns : width - columns]
     out = 255 - images
-    out[middle] = images[middle]  # type: ignore[assignment]  # both are of one kind
+    out[middle] = images[middle]  # type: ignore[assignment]
     return out

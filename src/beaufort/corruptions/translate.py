@@ -9,14 +9,14 @@ from beaufort.corruptions._geometry import signs
 
 
 class Params(NamedTuple):
-    """How far it moves."""
+    """Displacement."""
 
     distance: WholePixels
-    """In both directions."""
+    """Displacement along both axes."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """The signs of the horizontal and the vertical move."""
+    """Draw the signs of the horizontal and the vertical displacement."""
     return signs(random, 2)
 
 
@@ -24,5 +24,5 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     "digits", moves=True, draw=draw, levels={"mnist": [Params(d) for d in (1, 2, 3, 4, 5)]}, published=3
 )
 def translate(images: Images, p: Params, side: Array, ops: Ops) -> Images:
-    """Sample the image at (x ± d, y ± d), black outside."""
+    """Move the image diagonally, black outside."""
     return ops.shift(images, p.distance * side)

@@ -1,4 +1,4 @@
-"""Transverse chromatic abberation: the colors are enlarged by different amounts, as by a bad lens."""
+"""Transverse chromatic abberation: colors enlarged by different factors, as by a poor lens."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from beaufort.corruptions.rng import draw_permutations
 
 
 class Params(NamedTuple):
-    """How far the colors are apart."""
+    """Distance of the colors."""
 
     magnitude: float
-    """One color is enlarged by 2.5, another by 5 percent for each unit."""
+    """Enlargement of one color in units of 2.5 percent, of another in units of 5 percent."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """Which color is enlarged by which of the three factors, `(n, 3)`."""
+    """Draw the assignment of three factors to colors, `(n, 3)`."""
     return draw_permutations(random.host, 3)
 
 
 @corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (1, 2, 5, 9, 10)]})
 def transverse_chromatic_abberation(images: Images, p: Params, order: Array, ops: Ops) -> Images:
-    """Enlarge each color about the middle; all are blurred, the one that keeps its size, too.
+    """Enlarge each color about the center by its own factor; all colors are blurred.
 
-    Pixels are taken for the coefficients of a cubic spline, which smooths, and rounded half up.
+    Pixels are used as coefficients of a cubic spline, which smooths; results are rounded half up.
     """
     values, out = ops.real(images), ops.real(images)
     for step in range(3):
@@ -37,7 +37,7 @@ def transverse_chromatic_abberation(images: Images, p: Params, order: Array, ops
 
 
 def _zoomed(values: Any, factor: float, images: Images, ops: Ops) -> Any:
-    """The middle of the enlarged image."""
+    """Return the center of the enlarged image."""
     for axis in (1, 2):
         total: Any = 0.0
         for places, weights in zip(*_taps(values.shape[axis], factor), strict=True):
@@ -49,7 +49,7 @@ def _zoomed(values: Any, factor: float, images: Images, ops: Ops) -> Any:
 
 
 def _taps(side: int, factor: float) -> tuple[Array, Array]:
-    """The four pixels that each pixel of the result reads, mirrored at the borders, and their weights."""
+    """Return the four source pixels of each pixel, mirrored at the borders, and their weights."""
     large = round(side * factor)
     at = (np.arange(side) + (large - side) // 2) * ((side - 1) / (large - 1))
     first = np.floor(at).astype(np.int64)

@@ -17,23 +17,23 @@ _HALF_WAVE, _AMPLITUDE = 4, 2
 
 
 class Params(NamedTuple):
-    """How thick the stroke is."""
+    """Thickness of the stroke."""
 
     unit: Pixels = 1.0
-    """A third of its width, about."""
+    """About a third of its width."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:
-    """The height of the left end, and how much lower the right end is, on a 28×28 digit."""
+    """Draw the height of the left end and the drop of the right end, on a 28×28 digit."""
     return np.concatenate([random.host.integers((1,), 0, 27), random.host.integers((1,), -5, 5)], axis=1)
 
 
 @lru_cache(maxsize=16)
 def _segments(drop: int) -> NDArray[np.float64]:
-    """The zigzag from (2, 0) to (25, drop) as segments, `(k, 4)`.
+    """Return the zigzag from (2, 0) to (25, drop) as segments, `(k, 4)`.
 
-    Along the line it has a peak every 4 pixels, 2 pixels off to one side and the other; the last
-    point follows the published formula, which is odd but fixed.
+    It has a peak every 4 pixels, 2 pixels off on alternating sides; the last point follows the published
+    formula.
     """
     angle = math.atan(drop / (_RIGHT - _LEFT))
     length = (_RIGHT - _LEFT) / math.cos(angle)
@@ -53,7 +53,7 @@ def _segments(drop: int) -> NDArray[np.float64]:
 
 @corruption("digits", draw=draw, levels={"mnist": [Params()]})
 def zigzag(images: Images, p: Params, course: Array, ops: Ops) -> Images:
-    """Draw a soft white zigzag from the left to the right."""
+    """Draw a soft white zigzag from left to right."""
     lines = [_segments(int(drop)) for drop in course[:, 1]]
     counts = np.array([len(segments) for segments in lines])
     segments = np.zeros((len(images), counts.max(), 4))

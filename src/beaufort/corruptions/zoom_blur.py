@@ -1,4 +1,4 @@
-"""Zoom blur: the camera rushes toward the scene."""
+"""Zoom blur: the camera moves toward the scene."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from beaufort.corruptions._sizes import ends
 
 
 class Params(NamedTuple):
-    """Which enlargements are averaged."""
+    """Enlargements that are averaged."""
 
     step: float
-    """From one zoom factor to the next; the first is 1."""
+    """Difference of consecutive zoom factors; the first is 1."""
     zooms: int
-    """How many factors there are."""
+    """Number of factors."""
 
     @property
     def factors(self) -> tuple[float, ...]:
-        """1, 1 + step, …, in the floating-point numbers that NumPy's ranges give."""
+        """1, 1 + step, …, with the rounding of NumPy's ranges."""
         step = (1 + self.step) - 1
         return tuple(1 + i * step for i in range(self.zooms))
 
 
 class Smooth(Params):
-    """The same; enlarged as at the published sizes around."""
+    """The same constants, with enlargements as at the nearest published sizes."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ _SMALL = [Params(0.01, 7), Params(0.01, 12), Params(0.01, 16), Params(0.01, 21),
     mixes=True,
 )
 def zoom_blur(images: Images, p: Params, ops: Ops, *, nearest: bool = False) -> Images:
-    """Average the image with enlargements of its middle; it counts twice, as the factor 1 too."""
+    """Average the image with enlargements of its center; the image itself counts twice."""
     like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
     return ops.zoom_average(images, p.factors, nearest=nearest, like=like)
 

@@ -4,10 +4,10 @@
 from beaufort.compat.imagecorruptions import corrupt, get_corruption_names
 ```
 
-Names, order, signatures, defaults, accepted images and the types of errors are that package's: uint8
-arrays `(h, w)`, `(h, w, 1)` or `(h, w, 3)` of at least 32×32 pixels come in, three channels go out, and
-the constants are those of 224×224 images at any size. Its submodule `corruptions`, one function a corruption,
-is here too, so that a program that imports it by name can be given this package in its place:
+Names, order, signatures, defaults, accepted images and error types are those of that package: it accepts
+uint8 arrays `(h, w)`, `(h, w, 1)` or `(h, w, 3)` of at least 32×32 pixels, returns three channels, and uses
+the constants for 224×224 pixels at any size. The submodule `corruptions` has one function per corruption.
+Programs that import the package by name can use this one instead:
 
 ```python
 import sys
@@ -17,22 +17,18 @@ import beaufort.compat.imagecorruptions
 sys.modules["imagecorruptions"] = beaufort.compat.imagecorruptions
 ```
 
-What differs:
+Differences:
 
-* **Pixels follow the published ImageNet-C** where that package does not. Its `elastic_transform` is
-  another algorithm (no affine part); its `frost` enlarges the textures before it crops them; its `snow`
-  blurs the layer of flakes before trimming it. `motion_blur`, `fog` and `spatter` differ by rounding.
-* **Randomness.** There as here, two calls on one image differ, and `np.random.seed` makes a run
-  repeatable. Here every random corruption draws one number from NumPy's global generator and derives
-  all else from it; so `np.random.seed` governs all of them, also `impulse_noise` and `glass_blur`,
-  which it does not reach there. Corruptions without randomness leave the generator alone. The random
-  numbers themselves are not that package's.
-* **The function of one corruption** returns whole values (uint8) where that package's returns the
-  floating-point values before the cast. As there, `pixelate` and `jpeg_compression` answer a PIL image
-  with a PIL image. An image of fewer than 16×16 pixels is refused.
+* **Pixels** are those of the published ImageNet-C. The package uses another algorithm for `elastic_transform`
+  (without the affine part), enlarges the textures of `frost` before cropping, and blurs the flakes of `snow`
+  before trimming. `motion_blur`, `fog` and `spatter` differ by rounding.
+* **Randomness.** Each random corruption draws one number from NumPy's global generator and derives all others
+  from it. `np.random.seed` therefore makes all corruptions repeatable, also `impulse_noise` and `glass_blur`,
+  but the random numbers are not those of the package.
+* **Functions of single corruptions** return uint8 instead of floating-point values. `pixelate` and
+  `jpeg_compression` return a PIL image for a PIL image. Images must have at least 16×16 pixels.
 
-New code is better served by `beaufort.corrupt`, whose result depends on the image and a seed instead of
-on what was called before.
+New code should use `beaufort.corrupt`, whose result depends only on the image and a seed.
 """
 
 from __future__ import annotations
@@ -105,25 +101,25 @@ __all__ = [
 ]
 
 MIN_SIDE = 32
-"""The smallest height and width, in pixels, that `corrupt` takes."""
+"""The smallest height and width, in pixels, that `corrupt` accepts."""
 
 _SUBSETS = ("common", "validation", "all", "noise", "blur", "weather", "digital")
 
 
 class NumberError(BeaufortError, IndexError):
-    """A number that no corruption has."""
+    """An invalid number of a corruption."""
 
 
 def corrupt(
     image: Bytes, severity: int = 1, corruption_name: str | None = None, corruption_number: int = -1
 ) -> Bytes:
-    """The image with one corruption applied, `(h, w, 3)`.
+    """Return the image with one corruption applied, `(h, w, 3)`.
 
     Args:
         image: a uint8 array `(h, w)`, `(h, w, 1)` or `(h, w, 3)`, both sides at least 32.
         severity: 1 to 5.
         corruption_name: one of `get_corruption_names("all")`.
-        corruption_number: instead of the name, its place in that list, 0 to 18.
+        corruption_number: position in that list, 0 to 18, instead of a name.
 
     >>> corrupt(np.full((32, 32), 100, np.uint8), 2, "brightness")[0, 0]
     array([151, 151, 151], dtype=uint8)
@@ -135,14 +131,14 @@ def corrupt(
 
 
 def get_corruption_names(subset: str = "common") -> list[str]:
-    """The names of a list, in its order.
+    """Return the names of a list of corruptions, in its order.
 
     `common` (15), `validation` (4), `all` (19), `noise`, `blur`, `weather` or `digital`.
 
     >>> get_corruption_names("validation")
     ['speckle_noise', 'gaussian_blur', 'spatter', 'saturate']
     """
-    if subset not in _SUBSETS:  # a ValueError, as there
+    if subset not in _SUBSETS:  # a ValueError, as in the package
         raise OptionError(unknown_message("subset", subset, _SUBSETS))
     return list(SUBSETS[subset])
 
@@ -158,8 +154,8 @@ def _three_channels(image: Any) -> Bytes:
         raise NotAcceptedError(f"image must have shape (h, w), (h, w, 1) or (h, w, 3), got {image.shape}")
     if min(image.shape[:2]) < MIN_SIDE:
         raise NotAcceptedError(
-            f"both sides of an image must be at least {MIN_SIDE} pixels, got "
-            f"{image.shape[0]}×{image.shape[1]}; enlarge it first"
+            f"image must have at least {MIN_SIDE}×{MIN_SIDE} pixels, got {image.shape[0]}×{image.shape[1]}; "
+            "enlarge it first"
         )
     color = image.reshape(*image.shape[:2], -1)
     return np.ascontiguousarray(np.broadcast_to(color, (*image.shape[:2], 3)))
@@ -171,8 +167,8 @@ def _name(name: str | None, number: int) -> str:
         return validate_choice("corruption", name, names)
     if number == -1:
         raise OptionError(
-            f"corruption_name or corruption_number must be given: a name, or a number from 0 ({names[0]}) "
-            f"to {len(names) - 1} ({names[-1]})"
+            f"pass corruption_name, or corruption_number from 0 ({names[0]}) to {len(names) - 1} "
+            f"({names[-1]})"
         )
     try:
         return names[operator.index(number)]

@@ -1,4 +1,4 @@
-"""The 19 functions of `imagecorruptions.corruptions`, one a corruption."""
+"""The 19 functions of `imagecorruptions.corruptions`, one per corruption."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _PIL_STAYS_PIL = ("pixelate", "jpeg_compression")
 
 
 class NotAcceptedError(BeaufortError, AttributeError):
-    """An image or a severity that is not accepted; `imagecorruptions` raises an AttributeError."""
+    """An invalid image or severity; `imagecorruptions` raises an AttributeError."""
 
 
 def validate_severity(severity: int) -> int:
-    """A severity that is accepted."""
+    """Return the severity; raise an error if it is invalid."""
     if severity not in SEVERITIES:
         raise NotAcceptedError(f"severity must be an integer from 1 to 5, got {severity!r}")
     return operator.index(severity)
 
 
 def apply(name: str, image: Any, severity: int) -> Any:
-    """Corrupt an image of any kind the backend takes, under an identity drawn from the global generator."""
+    """Corrupt an image with an id drawn from the global generator."""
     corruption = registry[name]
     ids = None
     if corruption.recipes["imagenet"].draw is not None:
-        ids = [int(np.random.randint(2**63, dtype=np.uint64))]  # noqa: NPY002  that generator is the contract
+        ids = [int(np.random.randint(2**63, dtype=np.uint64))]  # noqa: NPY002  the interface uses this generator
     return corruption(image, severity, ids=ids, scale="imagenet")
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The corruption as a function of its own."""
+    """Return a corruption as a function."""
 
     def function(x: Any, severity: int = 1) -> Any:
         image = x if type(x).__module__.startswith("PIL.") else np.asarray(x)
@@ -44,7 +44,7 @@ def _function(name: str) -> Callable[..., Any]:
         return corrupted if name in _PIL_STAYS_PIL else np.asarray(corrupted)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{registry[name].summary}\n\nTakes a uint8 array or a PIL image, grey or RGB."
+    function.__doc__ = f"{registry[name].summary}\n\nAccepts a uint8 array or a PIL image, grayscale or RGB."
     return function
 
 
@@ -69,8 +69,10 @@ spatter = _function("spatter")
 saturate = _function("saturate")
 
 
-def elastic_transform(image: Any, severity: int = 1) -> Any:  # the argument has another name there too
-    """Stretch the image as if printed on rubber; see the module on how this differs."""
+def elastic_transform(
+    image: Any, severity: int = 1
+) -> Any:  # this argument is called `image` in the package, too
+    """Stretch the image; the docstring of the package describes the difference."""
     return _elastic_transform(image, severity)
 
 

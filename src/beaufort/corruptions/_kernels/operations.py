@@ -1,8 +1,8 @@
 """The operations that corruptions are written in, and where each backend has them.
 
-Images are uint8 batches `(n, h, w, c)`, fields are one an image. Tables, and what is known of each image by
-a few numbers (angles, matrices), are NumPy arrays on every backend. Results are cut off to 8 bit unless
-`nearest` asks for rounding.
+Images are uint8 batches `(n, h, w, c)`, fields have one entry per image. Tables and small parameters of each
+image (angles, matrices) are NumPy arrays on every backend. Results are truncated to 8 bits unless `nearest`
+requests rounding.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from beaufort.corruptions.rng import FieldKey
 
 Ends = tuple[int, int, float]
-"""Two sizes, and how far something is on the way from the first to the second."""
+"""Two sizes, and a position between them from 0 to 1."""
 
 
 class Ops(Protocol):
-    """What a backend can do."""
+    """The operations of a backend."""
 
     # canny_edges: Outlines of digits.
 
     def outline(self, images: Images, sigma: float, low: float, high: float) -> Images:
-        """Canny's edges in white on black, with scikit-image's smoothing, slopes and ties."""
+        """Canny edges in white on black, with the smoothing, gradients and ties of scikit-image."""
 
     # color: Brightness, contrast and saturation.
 
@@ -44,9 +44,9 @@ class Ops(Protocol):
     # defocus_blur: The soft disk of a lens that is out of focus.
 
     def defocus(self, images: Images, radius: float, softness: float, *, nearest: bool = False) -> Images:
-        """Spread each pixel over a soft disk; outside, the image mirrored."""
+        """Spread each pixel over a disk with a soft edge; the image is mirrored at the borders."""
 
-    # fog: Fractals, and the haze that is made of them.
+    # fog: Fractals and haze.
 
     def haze(self, images: Images, fields: Field, amount: float, *, nearest: bool = False) -> Images:
         """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
@@ -55,21 +55,21 @@ class Ops(Protocol):
         """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32.
 
         `noise` holds side² - 1 numbers of (-1, 1) an image: for each level the squares, the diamonds on the
-        rows and those on the columns. The amplitude is 100² at first and falls by decay² a level. Numbers
-        that are not drawn yet are drawn on the CPU, row by row, and an array comes back.
+        rows and those on the columns. The amplitude is 100² at first and falls by decay² per level. Given a
+        key, numbers are drawn on the CPU, row by row, and the result is an array.
         """
 
-    # frames: Frames of a sequence: the middle of an image that is turned, tilted or grows.
+    # frames: Frames of a sequence: the center of an image that rotates, tilts or grows.
 
     def affine_frame(self, images: Images, matrix: Array, about: tuple[float, float], side: int) -> Images:
-        """The middle of an image under (x, y) ← matrix · (x, y) about a point, cut off to 8 bit.
+        """Return the center of an image under (x, y) ← matrix · (x, y) about a point, truncated to 8 bits.
 
         Linear between pixels, in double precision if the matrix is diagonal, else in single. A position
         outside the image is black; its edge is not blended.
         """
 
     def perspective_frame(self, images: Images, matrix: Array, side: int) -> Images:
-        """The middle of an image under a perspective map from the frame to the image, rounded.
+        """Return the center of an image under a perspective map from the frame to the image, rounded.
 
         Positions are multiples of 1/32 pixel. Linear between pixels, and black outside is blended in.
         """
@@ -77,9 +77,9 @@ class Ops(Protocol):
     def add_frame(
         self, total: Field, images: Images, matrix: Array, about: tuple[float, float], count: int
     ) -> Images:
-        """Add an `affine_frame`, as values from 0 to 1, to a float32 sum: the mean of `count`, cut off.
+        """Add an `affine_frame` (0 to 1) to a float32 sum; return the mean of `count`, truncated.
 
-        The sum is changed in place, and contiguous.
+        The sum is contiguous and changed in place.
         """
 
     # gaussian_blur: Gaussian filters: of images, and of fields.
@@ -100,10 +100,10 @@ class Ops(Protocol):
     ) -> Field:
         """Gaussian smoothing of float fields `(n, h, w)`, then times a gain; the dtype is kept."""
 
-    # glass_blur: Sweeps in which pixels take the place of others.
+    # glass_blur: Sweeps that copy or swap pixels.
 
     def copy_sweeps(self, images: Images, offsets: Field, distance: int) -> Images:
-        """Sweep over the pixels from the last to the first, each taking the value of one near it.
+        """Sweep over the pixels from the last to the first; each copies the value of a nearby pixel.
 
         `offsets` is `(n, sweeps, h - 2d, w - 2d, 2)`: column and row offset in the order of the visits.
         """
@@ -111,61 +111,60 @@ class Ops(Protocol):
     def swap_sweeps(self, images: Images, gates: Field, offsets: Field, distance: int) -> Images:
         """As `copy_sweeps`, but a true swap, and only where the gate is open."""
 
-    # jpeg_compression: JPEG there and back.
+    # jpeg_compression: JPEG encoding and decoding.
 
     def jpeg(self, images: Images, quality: int) -> Images:
-        """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
+        """Baseline JPEG, 4:2:0, standard tables; gray images stay gray."""
 
     # lines: Strokes across digits and photos.
 
     def strokes(
         self, images: Images, segments: Array, counts: Array, *, unit: float = 1.0, dash: float = 0.0
     ) -> Images:
-        """Draw segments (x0, y0, x1, y1) in white, softly: 1 + ln(1 - d/2.3) at vertical distance d.
+        """Draw segments (x0, y0, x1, y1) in soft white: 1 + ln(1 - d/2.3) at vertical distance d.
 
-        `segments` is `(n, most, 4)`, `counts` says how many each image has; `unit` is the width of a pixel of
-        the stroke; with `dash`, every other run of that many columns stays empty, the first one too.
+        `segments` is `(n, most, 4)`, `counts` has the number per image; `unit` is the width of a pixel of the
+        stroke; with `dash`, every other run of that many columns stays empty, beginning with the first.
         """
 
     def gray_lines(self, images: Images, ends: Array) -> Images:
         """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle grey.
 
-        One after the other: values are cut off to 8 bit after each.
+        Values are truncated to 8 bits after each line.
         """
 
     # maths: Formulas over the pixels of an image, in double precision unless said otherwise.
-    # Arrays and tensors both have Python's operators and can be indexed by integers; what comes back here is
-    # either, as the images are.
+    # Arrays and tensors both support operators and integer indexing; results have the type of the images.
 
     def grid(self, images: Images) -> tuple[Any, Any]:
-        """The row and the column of each pixel, `(1, h, 1)` and `(1, 1, w)`."""
+        """Return the row and the column of each pixel, `(1, h, 1)` and `(1, 1, w)`."""
 
     def lift(self, values: Array, images: Images) -> Any:
-        """Numbers of the host beside the images."""
+        """Return an array on the device of the images."""
 
     def real(self, images: Any, dtype: type = np.float64) -> Any:
-        """Images or other numbers as real numbers, float64 or float32; a new array."""
+        """Convert numbers to float64 or float32, as a new array."""
 
     def whole(self, values: Any) -> Any:
-        """The whole part of each number, towards zero, as int64."""
+        """Truncate to int64."""
 
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
-        """One or the other for each place."""
+        """Return values from `yes` where the condition holds, else from `no`."""
 
     def clip(self, values: Any, low: float, high: float) -> Any:
-        """No less than `low`, no more than `high`."""
+        """Limit values to `low` and `high`."""
 
     def floor(self, values: Any) -> Any:
-        """The next integer below."""
+        """Round down."""
 
     def rint(self, values: Any) -> Any:
-        """The nearest integer, halves to the even one."""
+        """Round to the nearest integer, halves to even."""
 
     def sqrt(self, values: Any) -> Any:
         """Square root."""
 
     def power(self, values: Any, exponent: float) -> Any:
-        """A power of numbers that are not negative."""
+        """Raise nonnegative numbers to a power."""
 
     def sin(self, values: Any) -> Any:
         """Sine."""
@@ -180,30 +179,30 @@ class Ops(Protocol):
         """Inverse cosine."""
 
     def arctan2(self, y: Any, x: Any) -> Any:
-        """The angle of the point (x, y)."""
+        """Return the angle of the point (x, y)."""
 
     def synthesize(self, amplitude: Any, phase: Any) -> Any:
-        """The real part of the waves of a spectrum whose zero frequency is in the middle, `(n, h, w)`."""
+        """Return the real part of the inverse transform of a centered spectrum, `(n, h, w)`."""
 
     # motion_blur: Motion along a straight line, and about the middle.
 
     def motion(self, images: Images, radius: float, sigma: float, angles_deg: Array) -> Images:
-        """One-sided motion blur: half a Gaussian that starts at the pixel and runs along the angle.
+        """One-sided motion blur: half a Gaussian that starts at the pixel, in the direction of the angle.
 
-        The 8-bit result is cut off after a Q16 rounding, as in ImageMagick: a value within 1/514 below a
-        whole level counts as that level.
+        Results are rounded to 16 bits, then truncated to 8, as in ImageMagick: a value within 1/514 below a
+        level counts as that level.
         """
 
     def turned(self, images: Images, angles: Array, weights: Array) -> Images:
-        """A weighted mean of copies that are turned by `angles`, in radians, with black outside.
+        """Return a weighted mean of copies rotated by `angles`, in radians, with black outside.
 
-        Between pixels a cubic spline runs through the values, mirrored at the borders.
+        Values are interpolated by a cubic spline, mirrored at the borders.
         """
 
     # philox: Random fields from a counter-based generator: the same numbers on every backend.
 
     def content_ids(self, images: Images) -> Field:
-        """Ids made of the pixels themselves, for images without one."""
+        """Return ids that are hashes of the pixels."""
 
     def philox_bernoulli(self, at: FieldKey, shape: tuple[int, ...], probability: float) -> Field:
         """Draw booleans that are true with the given probability, to 2⁻³²."""
@@ -214,7 +213,7 @@ class Ops(Protocol):
     def philox_integers(
         self, at: FieldKey, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32
     ) -> Field:
-        """Draw integers in [low, high), `high` for all images or for each."""
+        """Draw integers in [low, high), with one `high` for all images or one for each."""
 
     def philox_levels(self, at: FieldKey, images: Images, rate: float, table: Bytes) -> Images:
         """Look up each count of `philox_poisson` in a table; larger counts get its last entry."""
@@ -223,7 +222,7 @@ class Ops(Protocol):
         """Draw standard normal float32 numbers; torch ignores a wider dtype."""
 
     def philox_poisson(self, at: FieldKey, images: Images, rate: float) -> Field:
-        """Draw Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
+        """Draw Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a table column."""
 
     def philox_uniform(
         self, at: FieldKey, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
@@ -233,15 +232,15 @@ class Ops(Protocol):
     def philox_words(self, at: FieldKey, shape: tuple[int, ...]) -> Field:
         """Return the raw 32-bit words of a field."""
 
-    # pixelate: Cells that show one value each.
+    # pixelate: Cells with one value each.
 
     def pixel_cells(self, images: Images, rows: int, columns: int) -> Images:
-        """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
+        """Average into rows × columns cells, as PIL's BOX filter does, and enlarge to the original size."""
 
     def soft_cells(self, images: Images, rows: float, columns: float, softness: float) -> Images:
-        """Average into cells whose edges may cut pixels; a pixel shows the cells by its area in each.
+        """Average into cells with fractional edges; pixels mix cells in proportion to their areas.
 
-        At softness 1 all cells have one size; at 0 their edges are those of whole pixels.
+        At softness 1 all cells have equal sizes; at 0 their edges are between pixels.
         """
 
     # snow: Flakes, and the snowfall that is made of them.
@@ -256,56 +255,56 @@ class Ops(Protocol):
         *,
         like: Ends | None = None,
     ) -> Images:
-        """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left.
+        """Return flakes `(n, h, w, 1)`: normal noise enlarged about the center and thresholded.
 
-        The middle is a crop of whole pixels. With `like` it is where it would be between two other sizes.
+        The center is a crop of whole pixels; with `like`, at the position between two other sizes.
         """
 
     def snowfall(self, images: Images, layers: Images, mix: float, *, nearest: bool = False) -> Images:
-        """Whiten the image, then add the layer and the layer turned by 180°."""
+        """Whiten the image, then add the layer and the layer rotated by 180°."""
 
     # spatter: Drops of water and mud, and paint in their shape.
 
     def mud_spots(
         self, normals: Field, mean: float, spread: float, sigma: float, threshold: float, rim: float
     ) -> Field:
-        """How much mud covers each pixel, 0 or 0.8 to 1, float32: noise above a threshold, rounded off."""
+        """Return the opacity of mud, 0 or 0.8 to 1, float32: thresholded noise, smoothed at the edges."""
 
     def paint(
         self, images: Images, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
     ) -> Images:
-        """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
+        """x + m·color, or x·(1 - m) + m·color if `cover` is set; color in 0…255."""
 
     def run_down(self, layers: Field, shares: Mapping[int, float]) -> Field:
-        """Float64 layers in which each row is made of shares of those so many rows above; nothing outside."""
+        """Return float64 layers whose rows are weighted sums of rows above, by distance; zero outside."""
 
     def water_drops(
         self, normals: Field, mean: float, spread: float, sigma: float, threshold: float, strength: float
     ) -> Field:
-        """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
+        """Return the light that water adds, float32: drops with a bright and a dark edge."""
 
-    # values: What many corruptions need: look-ups, mixtures, noise, textures, the way back to 8 bit.
+    # values: Lookups, mixtures, noise, textures and conversion to 8 bits.
 
     def look_up(self, values: Field, table: Bytes) -> Images:
-        """The table's entry for each integer, and its last entry for all beyond."""
+        """Return the table entry of each integer; larger integers get the last one."""
 
     def mix(self, images: Sequence[Images], weights: Sequence[float]) -> Images:
-        """The mean of several versions of the same images, rounded; weights are multiples of 1/256."""
+        """Return the weighted mean of images, rounded; weights are multiples of 1/256."""
 
     def pick(self, fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:
-        """Some rows and columns of every field `(n, h, w, …)`, by their numbers."""
+        """Select rows and columns of every field `(n, h, w, …)` by index."""
 
     def to_bytes(self, values: Field, *, nearest: bool = False) -> Images:
-        """Clip 0…255 values and cut the fraction off, or round."""
+        """Clip values to 0…255 and truncate, or round."""
 
     def add_field(self, images: Images, field: Field, *, nearest: bool = False) -> Images:
-        """x + f, one field value (0…255) a pixel, the same for all channels."""
+        """x + f, with one field value (0…255) per pixel for all channels."""
 
     def add_noise(self, images: Images, noise: Field, sigma: float, *, nearest: bool = False) -> Images:
         """x + σ·n, σ in units of the whole range."""
 
     def excess(self, counts: Field, rate: float, images: Images) -> Field:
-        """By how much counts / rate is more than x / 255, float32."""
+        """Return counts / rate - x / 255, float32."""
 
     def multiply_noise(self, images: Images, noise: Field, sigma: float, *, nearest: bool = False) -> Images:
         """x + x·σ·n."""
@@ -323,35 +322,35 @@ class Ops(Protocol):
         *,
         nearest: bool = False,
     ) -> Images:
-        """a·X + b·F; F is cut from a texture `(h, w, c)`: its number, first row and column for each image.
+        """a·X + b·F; F is a crop of a texture `(h, w, c)`, given by index, first row and column per image.
 
-        In double precision, because the weights are tenths: many sums are integers but for rounding.
+        In double precision, because many sums with these weights are integers up to rounding.
         """
 
-    # warps: Pixels taken from elsewhere: affine maps, displacements, shifts.
+    # warps: Affine maps, displacements and shifts.
 
     def affine(self, images: Images, matrices: Array, *, border: str) -> Field:
         """Float32 bilinear samples (0…255): pixel (x, y) comes from matrix · (x, y, 1).
 
-        Outside stands the image mirrored (`mirror`), or black (`zero`), which samples across the edge blend
-        in.
+        The image is mirrored at the borders (`mirror`), or black outside (`zero`), which is blended at the
+        borders.
         """
 
     def displace(self, images: Field, right: Field, down: Field, *, nearest: bool = False) -> Images:
-        """Bilinear samples of float images at (x + right, y + down); outside, the image mirrored."""
+        """Bilinear samples of float images at (x + right, y + down), mirrored at the borders."""
 
     def displace_zero(self, images: Field, right: Field, down: Field) -> Images:
-        """As `displace`, but black wherever the sample lies outside; rounded."""
+        """As `displace`, but black outside, and rounded."""
 
     def shift(self, images: Images, moves: Array) -> Images:
-        """Each image moved by whole pixels: sampled at (x + right, y + down), `(n, 2)`; black outside."""
+        """Move each image by integers: sample at (x + right, y + down), `(n, 2)`, black outside."""
 
-    # zoom_blur: Zooms into the middle.
+    # zoom_blur: Zooms about the center.
 
     def zoom_average(
         self, images: Images, factors: tuple[float, ...], *, nearest: bool = False, like: Ends | None = None
     ) -> Images:
-        """The mean of the image and its zooms into the middle; `like` as for `flakes`."""
+        """Return the mean of the image and its zooms about the center; `like` as for `flakes`."""
 
 
 FAMILIES = {
@@ -379,4 +378,4 @@ FAMILIES = {
         "zoom_blur": "zoom_average",
     }.items()
 }
-"""The operations that each module has, in `cpu`, in `torch` and, where a GPU needs it, in `triton`."""
+"""The operations of each module, in `cpu`, `torch` and partly in `triton`."""
