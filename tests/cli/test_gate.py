@@ -45,6 +45,42 @@ def test_three_decisions_have_three_exit_codes(store: str) -> None:
     assert re.search(r"about [\d,]+ images would be needed", unknown)
 
 
+def test_what_an_undecided_gate_counts_as(store: str, tmp_path: Path) -> None:
+    words = ("gate", "good", "--reference", "twin", "--store", store)
+    for value, code in (("exit-3", 3), ("pass", 0), ("fail", 1)):
+        junit = tmp_path / f"{value}.xml"
+        text = invoke(*words, "--undecided", value, "--junit", str(junit), code=code)
+        assert "gate: undecided" in text
+        root = ElementTree.parse(junit).getroot()
+        assert root.get("failures") == ("0" if value == "pass" else "1")
+        assert (root.find(".//skipped") is not None) == (value == "pass")
+    assert "'maybe'" in invoke(*words, "--undecided", "maybe", code=2)
+    enough = re.search(r"--max-drop ([\d.]+) passes", text)
+    assert enough is not None
+    assert "gate: passed" in invoke(*words, "--max-drop", enough[1])
+
+
+def test_a_missing_reference_is_named(store: str, tmp_path: Path) -> None:
+    text = invoke("gate", "good", "--reference", "nobody", "--store", store, code=2)
+    assert "reference not found: nobody" in text
+    (tmp_path / "empty").mkdir()
+    text = invoke("gate", "good", "--reference", str(tmp_path / "empty"), "--store", store, code=2)
+    assert "reference not found" in text
+    assert "directory without predictions" in " ".join(text.split())
+
+
+def test_the_summary_names_versions_and_corruptions(store: str, tmp_path: Path) -> None:
+    file = tmp_path / "summary.md"
+    words = ("gate", "good", "--reference", "bad", "--store", store, "--github-summary")
+    invoke(*words, env={"GITHUB_STEP_SUMMARY": str(file)})
+    text = file.read_text(encoding="utf-8")
+    assert "- good: " in text
+    assert "- bad: " in text
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "[" in line]
+    assert any(line.startswith("| clean |") for line in rows)
+    assert any(line.startswith("| fog |") and line.count("[") == 3 for line in rows)
+
+
 def test_the_old_rule_is_kept_by_name(store: str) -> None:
     text = invoke("gate", "good", "--reference", "twin", "--store", store, "--rule", "significance")
     assert "gate: passed" in text

@@ -13,7 +13,7 @@ import typer
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.text import printable
-from beaufort._core.validation import validate_number
+from beaufort._core.validation import validate_choice, validate_number
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -75,6 +75,13 @@ def gate(
     seed: Seed = None,
     baseline: Baseline = None,
     cluster_by: ClusterBy = None,
+    undecided: Annotated[
+        str,
+        typer.Option(
+            help="What an undecided gate counts as: exit-3 (its own exit code, and a failure in JUnit), pass "
+            "or fail."
+        ),
+    ] = "exit-3",
     junit: Annotated[
         Path | None, typer.Option(help="JUnit XML file to write, with a test case for each check.")
     ] = None,
@@ -90,12 +97,15 @@ def gate(
     `beaufort gate my_net --require clean=75,worst=30`
 
     Exit code 0, passed: the whole 95 % interval of each check meets its limit. 1, failed: the whole interval
-    of a check misses its limit. 3, undecided: an interval contains its limit, and more images are needed.
-    2, error: results are missing, damaged or cannot be compared (different data, seed or suite).
+    of a check misses its limit. 2, error: results are missing, damaged or cannot be compared (different data,
+    seed or suite). 3, undecided: an interval contains its limit, and more images are needed; `--undecided`
+    counts it as passed or failed instead.
     """
+    from beaufort.report.verdict_formats import UNDECIDED
     from beaufort.results import worst_decision
 
     try:
+        validate_choice("undecided", undecided, UNDECIDED)
         summary = _summary_file() if github_summary else None
         limits = _requirements(require)
         verdicts = _judged(
@@ -113,14 +123,15 @@ def gate(
             baseline=baseline,
             clusters=read_column(cluster_by),
         )
-        _write(verdicts, junit, summary)
+        _write(verdicts, junit, summary, undecided)
         _show(verdicts, as_json)
     except BeaufortError:
         raise
     except Exception:  # Python would end with 1, and that means "failed"
         typer.echo(f"{traceback.format_exc()}beaufort: the gate crashed with the error above", err=True)
         raise typer.Exit(2) from None
-    raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[worst_decision(verdicts)])
+    unknown = {"exit-3": 3, "pass": 0, "fail": 1}[undecided]
+    raise typer.Exit({"passed": 0, "failed": 1, "undecided": unknown}[worst_decision(verdicts)])
 
 
 def _requirements(texts: list[str] | None) -> dict[str, float]:
@@ -148,11 +159,11 @@ def _judged(
         old = open_target_parts(reference, store, suite=suite, seed=seed, role="reference")
         pairs = [(one, other) for one, other in pair_parts([new, old])]
     all_suites = [part.suite for part in new]
-    asked = any(options[name] is not None for name in _LIMITS)
+    with_limits = any(options[name] is not None for name in _LIMITS)
     verdicts = []
     for one, other in pairs:
         limits = _limits_of(one.suite, all_suites, options)
-        if other is None and asked and all(limit is None for limit in limits.values()):
+        if other is None and with_limits and all(limit is None for limit in limits.values()):
             typer.echo(f"note: no limit applies to {printable(one.dataset)}", err=True)
         else:
             verdicts.append(judge(one, other, **options | limits))
@@ -160,7 +171,7 @@ def _judged(
 
 
 def _limits_of(suite: suites.Suite, others: list[suites.Suite], options: dict[str, Any]) -> dict[str, Any]:
-    """The limits for a data set; one that is about clean or shifted images goes to those that have some."""
+    """Return the limits for a dataset; a limit for clean or shifted images applies to datasets with them."""
     apply = {
         name
         for name, has in _LIMITS.items()
@@ -175,13 +186,13 @@ def _summary_file() -> Path:
     return Path(name)
 
 
-def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None) -> None:
+def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None, undecided: str) -> None:
     from beaufort._core.files import write_output
     from beaufort.report.verdict_formats import verdict_junit, verdict_markdown
 
     try:
         if junit is not None:
-            write_output(junit, verdict_junit(verdicts))
+            write_output(junit, verdict_junit(verdicts, undecided))
         if summary is not None:
             with summary.open("a", encoding="utf-8") as file:
                 file.write("".join(map(verdict_markdown, verdicts)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -9,24 +10,57 @@ from xml.etree import ElementTree
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
 from beaufort.report.markdown import escape_markdown
-from beaufort.results import Decision, Verdict
+from beaufort.report.provenance import without_folders
+from beaufort.report.wording import value_and_bounds
+from beaufort.report.wording import words as words_of
+from beaufort.results import Decision, ModelVersion, Verdict, VerdictDetails
+
+UNDECIDED = ("exit-3", "pass", "fail")
+"""How an undecided gate can count: with its own exit code, as passed, or as failed."""
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
-    """Yield the metric of both models, a line for each check, and the decision."""
+    """Yield the metric and the version of both models, a line for each check, and the decision."""
     title = metrics[verdict.metric].title
     for note in verdict.notes:
         yield f"note: {note}"
     yield f"{title} of {verdict.model}: {verdict.value:.2%}"
     if verdict.reference is not None:
         yield f"{title} of the reference {verdict.reference}: {verdict.reference_value:.2%}"
+    for version in verdict.details.versions if verdict.details else ():
+        if words := _version_words(version):
+            yield f"version of {version.name}: {words}"
     for check in verdict.checks:
         yield f"{check.decision}: {check.requirement}: {check.statement}; {verdict.reason(check)}"
     yield f"gate: {verdict.decision} ({_basis(verdict)})"
+    if verdict.decision is Decision.UNDECIDED:
+        yield f"to decide: {'; '.join(_ways_to_decide(verdict))}"
+
+
+def _ways_to_decide(verdict: Verdict) -> Iterator[str]:
+    """Yield what turns an undecided gate into a decision."""
+    open_checks = [check for check in verdict.checks if check.decision is Decision.UNDECIDED]
+    needed = [check.images_needed for check in open_checks]
+    if None not in needed and verdict.clusters == verdict.images:
+        yield f"evaluate about {max(filter(None, needed)):,} images"
+    if any(check.name == "drop" for check in open_checks):
+        high = max(check.estimate.high for check in open_checks if check.name == "drop")
+        yield f"--max-drop {math.ceil(1000 * high) / 10:g} passes with these images"
+    yield "--undecided pass or fail counts it as one of them"
+
+
+def _version_words(version: ModelVersion) -> str:
+    """Return what identifies the version of a model; empty if nothing is known."""
+    parts = (
+        without_folders(version.source),
+        version.digest[:19],
+        f"commit {version.commit[:12]}" if version.commit else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def verdict_markdown(verdict: Verdict) -> str:
-    """Return a heading and a table with a row for each check."""
+    """Return a heading, a table of the checks, the versions of the models, and a table by corruption."""
     against = "" if verdict.reference is None else f", against {verdict.reference}"
     against += f", on {verdict.dataset}" if verdict.dataset else ""
     lines = [
@@ -41,17 +75,49 @@ def verdict_markdown(verdict: Verdict) -> str:
     for check in verdict.checks:
         cells = (check.decision, check.requirement, check.statement, verdict.reason(check))
         lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
+    if verdict.decision is Decision.UNDECIDED:
+        lines += ["", escape_markdown(f"To decide: {'; '.join(_ways_to_decide(verdict))}.")]
+    if verdict.details is not None:
+        lines += ["", *_version_lines(verdict.details), *_change_lines(verdict.details)]
     return "\n".join(lines) + "\n\n"
 
 
-def verdict_junit(verdicts: Sequence[Verdict]) -> bytes:
+def _version_lines(details: VerdictDetails) -> Iterator[str]:
+    for version in details.versions:
+        if words := _version_words(version):
+            yield f"- {escape_markdown(version.name)}: {escape_markdown(words)}"
+
+
+def _change_lines(details: VerdictDetails) -> Iterator[str]:
+    """Yield a folded table of the error under each corruption."""
+    names = [escape_markdown(version.name) for version in details.versions]
+    more = ["difference in points"] if len(names) > 1 else []
+    yield from ("", "<details><summary>Error by corruption, in percent</summary>", "")
+    yield f"| corruption | {' | '.join([*names, *more])} |"
+    yield f"|---|{'---:|' * len([*names, *more])}"
+    for change in details.changes:
+        cells = [" ".join(value_and_bounds(change.error))]
+        if change.reference is not None and change.difference is not None:
+            value, bounds = value_and_bounds(change.difference)
+            significant = change.difference.low > 0 or change.difference.high < 0
+            shown = f"{'+' if change.difference.value > 0 else ''}{value} {bounds}".rstrip()
+            cells += [" ".join(value_and_bounds(change.reference)), f"**{shown}**" if significant else shown]
+        yield f"| {escape_markdown(words_of(change.corruption))} | {' | '.join(cells)} |"
+    if more:
+        yield from ("", f"The difference is {names[0]} minus {names[1]}; bold if significant (Bonferroni).")
+    yield from ("", "</details>")
+
+
+def verdict_junit(verdicts: Sequence[Verdict], undecided: str = UNDECIDED[0]) -> bytes:
     """Return JUnit XML with a test case for each check on each dataset.
 
-    An undecided check is a failure of the type `undecided`, so that it does not look like success.
+    An undecided check is a failure of the type `undecided`, or is skipped if `undecided` is `pass`.
     """
     checks = [(verdict, check) for verdict in verdicts for check in verdict.checks]
-    failures = sum(check.decision is not Decision.PASSED for _, check in checks)
+    skipped = sum(check.decision is Decision.UNDECIDED for _, check in checks) if undecided == "pass" else 0
+    failures = sum(check.decision is not Decision.PASSED for _, check in checks) - skipped
     counts = {"tests": str(len(checks)), "failures": str(failures), "errors": "0"}
+    counts |= {"skipped": str(skipped)} if skipped else {}
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "beaufort gate", **counts})
     for verdict, check in checks:
@@ -64,6 +130,8 @@ def verdict_junit(verdicts: Sequence[Verdict]) -> bytes:
         text = f"{check.statement}; {verdict.reason(check)}"
         if check.decision is Decision.PASSED:
             ElementTree.SubElement(case, "system-out").text = text
+        elif check.decision is Decision.UNDECIDED and undecided == "pass":
+            ElementTree.SubElement(case, "skipped", {"message": f"{check.decision}: {text}"})
         else:
             failure = {"type": check.decision.value, "message": f"{check.decision}: {text}"}
             ElementTree.SubElement(case, "failure", failure).text = text

@@ -18,6 +18,7 @@ from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
 from beaufort.results.scoring import score
 from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, worst_decision
+from beaufort.results.verdict_details import ErrorChange, ModelVersion, VerdictDetails
 from beaufort.results.video_frames import PmScore, pm_scores
 
 __all__ = [
@@ -30,11 +31,13 @@ __all__ = [
     "ConditionTest",
     "Decision",
     "Difference",
+    "ErrorChange",
     "GroupScores",
     "ImagePlan",
     "Linear",
     "ListedStore",
     "ModelScores",
+    "ModelVersion",
     "Pairs",
     "PmScore",
     "Predictions",
@@ -52,6 +55,7 @@ __all__ = [
     "Spread",
     "Stop",
     "Verdict",
+    "VerdictDetails",
     "check_baseline",
     "compare",
     "evaluate",

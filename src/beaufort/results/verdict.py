@@ -20,6 +20,7 @@ from beaufort.results.linear import Linear
 from beaufort.results.results import Results, join_results
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.scoring import score
+from beaufort.results.verdict_details import VerdictDetails, verdict_details
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` passes only if a drop larger than allowed is ruled out; `significance` fails only if the
@@ -104,6 +105,8 @@ class Verdict:
     """Number of units that intervals are computed over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
     """Images without a prediction, and why the metric is not the suite's first one."""
+    details: VerdictDetails | None = field(default=None, repr=False, compare=False)
+    """Versions of both models, and their difference under each corruption."""
     dataset: str = ""
     """Name of the dataset."""
 
@@ -208,6 +211,7 @@ def gate(
         checks=tuple(checks),
         images=scores.images,
         clusters=scores.clusters,
+        details=verdict_details(scores, results, reference, new, old),
         notes=notes,
         dataset=results.dataset,
     )
