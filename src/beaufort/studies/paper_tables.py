@@ -96,7 +96,7 @@ def table_csv(table: ReproducedTable) -> str:
         cells = [row.get(column) for column in table.columns]
         line = [name, *(percent(cell.value if cell else None) for cell in cells)]
         for cell in cells:
-            line += map(percent, (cell.low, cell.high, cell.spread) if cell else (None, None, None))
+            line += [percent(value) for value in (cell.low, cell.high, cell.spread)] if cell else [""] * 3
         lines.append(line)
     return csv_text([table.corner, *table.columns, *ends], lines)
 

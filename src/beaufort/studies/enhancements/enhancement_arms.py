@@ -101,8 +101,8 @@ def data_settings(data: Mapping[str, str]) -> dict[str, str]:
     for name in names:
         if ":" not in (place := data.get(name, "")) and not Path(place).exists():
             raise OptionError(f"{name} not found: {place}")
-    if place := data.get("cifar10"):
-        found |= {name: f"{place}#{name}" for name in ("train", "test")}
+    if cifar := data.get("cifar10"):
+        found |= {name: f"{cifar}#{name}" for name in ("train", "test")}
     return found
 
 
@@ -156,7 +156,10 @@ def _arm(
     if tests:
         return TrainingArm(name, tests=tests, image_filter=image_filter)
     if architecture:
-        changes = {"architecture": architecture, "architecture_options": dict(options or {})}
+        changes: dict[str, Any] = {
+            "architecture": architecture,
+            "architecture_options": dict(options or {}),
+        }
         return TrainingArm(name, "cifar10-resnet20", changes)
     if not intervention:
         return TrainingArm(name, recipe, start="" if name == BASE else start)

@@ -238,9 +238,9 @@ def draw_finding(finding: StudyFinding) -> Drawing:
     what = "change from the control" + ", distance from the line" * (OFF_THE_LINE in metrics)
     drawing.text((510, height + 76), f"{what} (points); left is better", anchor="middle")
     for place, (name, color) in enumerate(zip(metrics, _COLORS, strict=True)):
-        at = (300 + 130 * place, height + 104)
-        drawing.dots([at], color, radius=3.2)
-        drawing.text((at[0] + 8, at[1] + 4), name)
+        x = 300 + 130 * place
+        drawing.dots([(x, height + 104)], color, radius=3.2)
+        drawing.text((x + 8, height + 108), name)
     return drawing
 
 

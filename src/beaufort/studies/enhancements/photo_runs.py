@@ -124,7 +124,8 @@ def _predict_batch(
             yield f"{name}/{arm}", predict(graph)
             if arm == "clahe":
                 even = torch.arange(first, first + len(images), device=images.device) % 2 == 0
-                yield f"{name}/{RENORMALIZED}", torch.where(even, *map(predict, renormalized))
+                halves = [predict(half) for half in renormalized]
+                yield f"{name}/{RENORMALIZED}", torch.where(even, halves[0], halves[1])
     if which == "fronts":
         pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
         yield "noise", torch.from_numpy(estimate_noise(pixels))

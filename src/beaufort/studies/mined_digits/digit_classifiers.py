@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ def paint(
     for place, mask in enumerate(placed(digits, rng)):
         kind, nuisance = _NUISANCES[chosen[place]]
         surface = SURFACES[nuisance](SIDE, rng)
-        layers = surface, np.full(3, 0.5)  # gray, as in composites
+        layers: tuple[NDArray[Any], NDArray[Any]] = surface, np.full(3, 0.5)  # gray, as in composites
         if kind == "background":
             dark = float(surface.mean()) < 0.5
             layers = rng.uniform(0, 0.25, 3) + (0.75 if dark else 0.0), surface

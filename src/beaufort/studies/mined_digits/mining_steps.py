@@ -158,10 +158,11 @@ def make_classifier(
 
 def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
     """Generate images of every digit with every nuisance."""
-    each, sampling = 24, {"steps": 50, "batch": 600}
-    if settings.rehearse:
-        each, sampling = 1, {"steps": 2, "batch": 50, "guidance": 1.0}  # type: ignore[dict-item]
-    generator = ConditionalGenerator(folder / "generator", device=settings.device, **sampling)  # type: ignore[arg-type]
+    each = 1 if settings.rehearse else 24
+    sampling: dict[str, Any] = (
+        {"steps": 2, "batch": 50, "guidance": 1.0} if settings.rehearse else {"steps": 50, "batch": 600}
+    )
+    generator = ConditionalGenerator(folder / "generator", device=settings.device, **sampling)
     items = make_plan(list(map(str, range(10))), each=each)
     generate(items, generator, folder / "images")
     recognized = _recognized(folder)
