@@ -101,7 +101,7 @@ def test_all_names_are_listed_alphabetically() -> None:
 
 
 def test_mapping() -> None:
-    assert len(corruptions) == 46
+    assert len(corruptions) == 47
     assert "fog" in corruptions
     assert "dog" not in corruptions
     assert corruptions.get("dog") is None

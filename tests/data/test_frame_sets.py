@@ -120,6 +120,33 @@ def test_a_class_that_imagenet_lacks_is_wrong_and_counts(tmp_path: Path) -> None
     assert zero.accuracy.value == ten.accuracy.value == 0.5
 
 
+@pytest.mark.parametrize(
+    "order", [("x_1/frame-1.jpg", "x_1/frame-9.jpg"), ("x_1/frame-9.jpg", "x_1/frame-1.jpg")]
+)
+def test_a_frame_of_two_anchors_is_judged_by_each(tmp_path: Path, order: tuple[str, str]) -> None:
+    """The order of `pmsets.json` decided: one anchor's label was overwritten by the other's."""
+    names = label_maps["ytbb-robust"].classes
+    cat, dog = (next(i for i, name in enumerate(names) if name == wanted) for wanted in ("cat", "dog"))
+    one, other = "x_1/frame-1.jpg", "x_1/frame-9.jpg"
+    sets = {anchor: ["x_1/frame-5.jpg"] for anchor in order}
+    root = make_clips(
+        tmp_path / "ytbb", sets, {one: [cat], other: [dog]}, lambda frame: 200 * (frame == other)
+    )
+    outputs = [label_maps["ytbb-robust"].grouping[name][0] for name in ("cat", "dog")]
+    net = as_model(
+        lambda images: np.eye(1000, dtype=np.float32)[
+            np.array(outputs)[(images[:, 0, 0, 0] > 99).astype(int)]
+        ],
+        name="net",
+        classes=1000,
+        version="1",
+    )
+    part = get_suite("ytbb-robust").part("ytbb-robust-frames")
+    evaluate([net], part, f"ytbb-robust:{root}", tmp_path / "kept")
+    zero, ten = pm_scores(open_results(tmp_path / "kept"), read_frame_sets(root))
+    assert (zero.accuracy.value, ten.accuracy.value) == (1.0, 0.5)
+
+
 def test_what_is_missing(tmp_path: Path) -> None:
     sets = {"a/1.png": ["a/2.png", "a/3.png"]}
     labels: dict[str, list[Any]] = {frame: ["cat"] for frame in ("a/1.png", "a/2.png", "a/3.png")}

@@ -17,6 +17,7 @@ from beaufort.testbed import (
     accuracy_intervals,
     coefficient_intervals,
     correlate,
+    effective_robustness,
     fit_shift,
     load_grid,
 )
@@ -94,6 +95,19 @@ def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Pat
         low, high = accuracy_intervals(value, n)
         assert f"{value[0]:.2f} % [{low[0]:.2f}, {high[0]:.2f}]" in text
     assert page.locator("#table tbody tr").count() == 1
+    for shift, label in (
+        ("imagenetv2", "ImageNetV2"),
+        ("imagenet-a", "ImageNet-A"),
+        ("sketch", "ImageNet-Sketch"),
+    ):
+        choose(page, label)
+        (one,) = effective_robustness(paper, shift, select=["resnet152-imagenet11k"]).models
+        assert one.percentile is not None
+        shown = re.search(r"percentile among fitted models: ([\d.]+), (\w+)", page.inner_text("#found"))
+        assert shown is not None
+        assert float(shown[1]) == pytest.approx(min(max(one.percentile, 0.1), 99.9), abs=0.06)
+        assert shown[2] == one.verdict
+    choose(page, "ImageNetV2")
     page.fill("#search", "instagram")
     assert page.inner_text("#found") == "4 of 202 models"
     assert page.locator("#table tbody tr").count() == 4

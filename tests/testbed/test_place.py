@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from beaufort import evaluate
 from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort.data import read_frame_sets
+from beaufort.models import Model, as_model
+from beaufort.results import PmScore, open_parts, pm_scores
 from beaufort.store import FileStore
 from beaufort.testbed import Grid, effective_robustness, fit_shift, load_grid, place
 from beaufort.testbed.own_scores import Score, read_scores
@@ -227,19 +233,122 @@ def test_scores_from_a_store(fill: Callable[..., FileStore], paper: Grid) -> Non
         scores_of_store(store, None, paper)
     with pytest.raises(UnknownNameError, match="unknown model of"):
         scores_of_store(store, "zzz", paper)
-    scores = {one.setting: one for one in scores_of_store(store, "a", paper)}
+    scores = {one.setting: one for one in scores_of_store(store, "a", paper)[0]}
     grid = load_grid(store)
     assert scores["val"].accuracy == grid.column("clean")[0]
     assert scores["val"].images == grid.settings["clean"].images
-    board = {one.setting: one for one in scores_of_store(store, "a", load_grid("robustbench-cifar10"))}
+    board = {one.setting: one for one in scores_of_store(store, "a", load_grid("robustbench-cifar10"))[0]}
     assert set(board) == {"clean", "corruptions"}
     assert np.isfinite(board["corruptions"].accuracy)
+
+
+SHIFTS = """
+name: own-shifts
+version: 1
+parts:
+  - {dataset: val, name: imagenet-val, labels: {cat: [0], dog: [1]}}
+  - {dataset: sketch, name: imagenet-sketch, labels: {cat: [0], dog: [1]}, counterpart: imagenet-val}
+"""
+
+VIDEOS = """
+name: own-videos
+version: 1
+parts:
+  - {dataset: val, name: imagenet-val-vid-robust, labels: {cat: [0], dog: [1]}}
+  - dataset: clips
+    name: vid-robust-anchors
+    labels: {cat: [0], dog: [1]}
+    counterpart: imagenet-val-vid-robust
+  - {dataset: clips, name: vid-robust-frames, labels: {cat: [0], dog: [1]}}
+"""
+
+
+def clips(root: Path) -> Path:
+    """Ten clips of an anchor and three neighbors; the model takes red frames for dogs."""
+    rng = np.random.default_rng(0)
+    sets, labels = {}, {}
+    for clip in range(10):
+        frames = [f"clip{clip}/{number:04d}.png" for number in (5, 10, 15, 16)]
+        sets[frames[2]] = [frames[0], frames[1], frames[3]]
+        for one in frames:
+            labels[one] = ["dog" if clip % 2 else "cat"]
+            (root / one).parent.mkdir(parents=True, exist_ok=True)
+            red = (rng.random() < 0.2) != bool(clip % 2)
+            Image.new("RGB", (16, 16), (int(red), 0, 0)).save(root / one)
+    (root / "pmsets.json").write_text(json.dumps(sets))
+    (root / "labels.json").write_text(json.dumps(labels))
+    return root
+
+
+def looker() -> Model:
+    return as_model(
+        lambda images: np.eye(2, dtype=np.float32)[images[:, 0, 0, 0].astype(int)],
+        name="looker",
+        classes=2,
+        version="1",
+    )
+
+
+def folder(root: Path, wrong: int) -> Path:
+    for number in range(10):
+        place = root / ("cat" if number % 2 else "dog") / f"{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        red = (number % 2 == 0) != (number < wrong)
+        Image.new("RGB", (16, 16), (int(red), 0, 0)).save(place)
+    return root
+
+
+def test_every_suite_of_a_store_counts(tmp_path: Path, paper: Grid) -> None:
+    """Only the last run was placed, and the consistency over frames not at all."""
+    for name, text in (("shifts", SHIFTS), ("videos", VIDEOS)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    data = {
+        "imagenet-val": str(folder(tmp_path / "val", 1)),
+        "imagenet-sketch": str(folder(tmp_path / "sketch", 4)),
+    }
+    evaluate([looker()], str(tmp_path / "shifts.yaml"), data, tmp_path / "kept")
+    root = clips(tmp_path / "clips")
+    videos = {
+        "imagenet-val-vid-robust": data["imagenet-val"],
+        "vid-robust-anchors": f"frame-sets:{root}#anchors",
+        "vid-robust-frames": f"frame-sets:{root}",
+    }
+    evaluate([looker()], str(tmp_path / "videos.yaml"), videos, tmp_path / "kept")
+    found = place(tmp_path / "kept", paper)
+    assert {one.y for one in found.standings} == {
+        "imagenet-sketch",
+        "imagenet-vid-robust_pm0",
+        "imagenet-vid-robust_pm10",
+    }
+    own = {one.y: one.robustness for one in found.standings}
+    scores = {f"pm-{one.k}": one.accuracy for one in pm_scores_of(tmp_path / "kept", root)}
+    for k in (0, 10):
+        one = own[f"imagenet-vid-robust_pm{k}"]
+        assert one.shifted == pytest.approx(100 * scores[f"pm-{k}"].value)
+        assert one.images == (10, 10)
+    assert own["imagenet-vid-robust_pm10"].shifted < own["imagenet-vid-robust_pm0"].shifted
+    (alone,) = place(tmp_path / "kept", paper, suite="own-shifts").standings
+    assert alone.y == "imagenet-sketch"
+    grid = load_grid(tmp_path / "kept")
+    assert {"vid-robust-pm0", "vid-robust-pm10"} <= set(grid.settings)
+    assert grid.column("vid-robust-pm10")[0] == pytest.approx(100 * scores["pm-10"].value)
+    assert grid.settings["vid-robust-pm10"].clean == "imagenet-val-vid-robust"
+
+
+def pm_scores_of(store: Path, root: Path) -> tuple[PmScore, ...]:
+    frames = open_parts(store, suite="own-videos")[2]
+    return pm_scores(frames, read_frame_sets(root))
+
+
+def test_a_stores_own_zero_is_a_percentage(paper: Grid) -> None:
+    zero = [Score("val", 0.0, 100, measured=True), Score("imagenetv2", 0.0, 100, measured=True)]
+    assert not any("percentages" in one for one in place(zero, paper).warnings)
 
 
 def test_a_store_that_is_not_the_leaderboards_is_told(fill: Callable[..., FileStore]) -> None:
     store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
     board = load_grid("robustbench-cifar10")
-    warnings = place(scores_of_store(store, None, board), board).warnings
+    warnings = place(scores_of_store(store, None, board)[0], board).warnings
     assert any("15 corruptions × 5, this one over mnist-c's" in one for one in warnings)
     assert any("images are of cifar10, these of digits (mnist-c)" in one for one in warnings)
 
@@ -248,12 +357,12 @@ def test_a_store_of_other_classes_is_told(fill: Callable[..., FileStore], paper:
     """Ten digits are not ImageNet's validation images, whatever their conditions are called."""
     store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
     told = "10 of digits: the two are not comparable"
-    assert any(told in one for one in place(scores_of_store(store, None, paper), paper).warnings)
+    assert any(told in one for one in place(scores_of_store(store, None, paper)[0], paper).warnings)
 
 
 def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., FileStore], paper: Grid) -> None:
     store = str(fill("s", {"a": 0.8}, suite="imagenet-c").location).removeprefix("file://")
-    scores = scores_of_store(store, None, paper)
+    scores, _ = scores_of_store(store, None, paper)
     assert {one.preprocessing for one in scores} == {"resize 256, crop 224"}
     told = [one for one in place(scores, paper).warnings if "own resize and crop" in one]
     assert told == [

@@ -63,8 +63,12 @@ def place(
     `beaufort place --model timm:resnet50.a1_in1k --data imagenet/val --grid paper` evaluates the model first
     and stores its predictions as `beaufort run` does, by default on the suite of the grid.
 
+    `beaufort place --store results --model my-net` places a model on the shifts of all suites of a store;
+    `--suite` selects one.
+
     A model is placed on each shift for which the scores have the accuracy under the shift and the standard
-    accuracy. Keys of `--intervals`: level, seed. The exit code is 1 if images could not be read.
+    accuracy; intervals and verdicts require both numbers of images. Keys of `--intervals`: level, seed. The
+    exit code is 1 if images could not be read.
     """
     from beaufort.testbed import load_grid, read_scores
     from beaufort.testbed import place as place_scores
@@ -73,7 +77,9 @@ def place(
         raise OptionError("pass one of --scores, --store and --data")
     if scores is not None and model is not None:
         raise OptionError("--model requires --store or --data: scores are of one model")
-    for_runs = {"--suite": suite, "--set": options, "--filter": filters, "--limit": limit}
+    if scores is not None and suite is not None:
+        raise OptionError("--suite requires --store or --data")
+    for_runs = {"--set": options, "--filter": filters, "--limit": limit}
     if data is None and (unused := [name for name, value in for_runs.items() if value is not None]):
         raise OptionError(f"{unused[0]} requires --data")
     fit_on, arguments = parse_trend(trend)
@@ -82,11 +88,12 @@ def place(
     problems = False
     if data is not None:
         store = store or "results"
-        model, run = _run(model, suite or _SUITES.get(grid), data, store, options, filters, limit)
+        suite = suite or _SUITES.get(grid)
+        model, run = _run(model, suite, data, store, options, filters, limit)
         problems = bool(run.problems)
     source = store if scores is None else read_scores(scores)
     assert source is not None
-    placement = place_scores(source, loaded, model=model, **arguments)
+    placement = place_scores(source, loaded, model=model, suite=suite, **arguments)
     if as_json:
         print_json(placement.as_dict())
     else:

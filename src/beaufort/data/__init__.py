@@ -42,7 +42,7 @@ from beaufort.data._load import DatasetSpec, dataset_kind, load_dataset, parse_s
 from beaufort.data._reader import Reader, readers
 from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
 from beaufort.data.decoders import Decoders, should_use_decoders
-from beaufort.data.frame_sets import FrameSets, read_frame_sets
+from beaufort.data.frame_sets import FrameSets, frame_number, read_frame_sets
 from beaufort.data.icons import icon_columns
 from beaufort.data.mined import KIND_FOLDERS, MANIFEST, SET_FILE
 from beaufort.data.numpy_files import as_pixels, from_arrays, npz_arrays
@@ -82,6 +82,7 @@ __all__ = [
     "digest_of",
     "entries",
     "fetch",
+    "frame_number",
     "from_arrays",
     "icon_columns",
     "is_offline",

@@ -37,6 +37,8 @@ class FrameSets:
 
     neighbors: Mapping[str, tuple[str, ...]]
     """By anchor; maybe none."""
+    labels_of_anchors: bool = False
+    """Whether the labels of an anchor are those of its neighbors, as in YTBB-Robust."""
 
     @cached_property
     def frames(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from beaufort.results.counterparts import ShiftScore, shift_scores
 from beaufort.results.csv_columns import read_column
 from beaufort.results.differences import Difference, Pairs, Seeds, SeedSpread
 from beaufort.results.linear import Linear
-from beaufort.results.open import open_parts, open_results, open_target_parts
+from beaufort.results.open import open_parts, open_results, open_target_parts, stored_suites
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
 from beaufort.results.results import ListedStore, Results, join_results, pair_parts
@@ -76,5 +76,6 @@ __all__ = [
     "shift_scores",
     "spread_of_accuracies",
     "spread_of_results",
+    "stored_suites",
     "worst_decision",
 ]

@@ -95,6 +95,16 @@ def open_parts(
     return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
 
 
+def stored_suites(store: str | Path | FileStore) -> tuple[Suite, ...]:
+    """Return the suites of a store's runs, that of the last run first; of equal names, the last."""
+    kept = store if isinstance(store, FileStore) else FileStore(store)
+    found: dict[str, Suite] = {}
+    for run in reversed(kept.runs()):
+        if (suite := suite_of(run)) is not None:
+            found.setdefault(suite.name, suite)
+    return tuple(found.values())
+
+
 def open_target_parts(
     text: str,
     store: str = "results",

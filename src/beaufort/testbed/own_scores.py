@@ -32,6 +32,8 @@ class Score:
     """`own` for the model's own resize and crop; anything else differs from the reference."""
     differences: tuple[str, ...] = ()
     """Other known differences from the reference, each a clause."""
+    measured: bool = False
+    """Whether the accuracy is computed from predictions, so that it is known to be a percentage."""
 
 
 def read_scores(path: Path | str) -> tuple[Score, ...]:

@@ -165,6 +165,7 @@ def place(
     grid: Grid | str | Path = "paper",
     *,
     model: str | None = None,
+    suite: str | None = None,
     x: str | None = None,
     scale: str = "logit",
     level: float = 0.95,
@@ -178,6 +179,7 @@ def place(
             Without numbers of images, as in a mapping, there are neither intervals nor verdicts.
         grid: the reference models, as for `load_grid`.
         model: model of the store.
+        suite: suite of the store; all by default.
         x: setting of the standard accuracy for all shifts; each one's own by default.
         scale: as for `fit_shift`.
         level: confidence level of the intervals.
@@ -189,7 +191,9 @@ def place(
     'above'
     """
     grid = grid if isinstance(grid, Grid) else load_grid(grid)
-    own, skipped, warnings = _matched(grid, _scores(scores, model, grid))
+    given_scores, incomplete = _scores(scores, model, suite, grid)
+    own, skipped, warnings = _matched(grid, given_scores)
+    skipped += incomplete
     given = None if x is None else grid.setting(x).name
     standings = []
     for name, (setting, score) in own.items():
@@ -221,17 +225,21 @@ def place(
 
 
 def _scores(
-    scores: Sequence[Score] | Mapping[str, float] | str | Path, model: str | None, grid: Grid
-) -> Sequence[Score]:
+    scores: Sequence[Score] | Mapping[str, float] | str | Path,
+    model: str | None,
+    suite: str | None,
+    grid: Grid,
+) -> tuple[Sequence[Score], Sequence[tuple[str, str]]]:
+    """Return scores, and suites of a store that could not be read, with the reason."""
     if isinstance(scores, Mapping):
-        return [Score(name, accuracy) for name, accuracy in scores.items()]
+        return [Score(name, accuracy) for name, accuracy in scores.items()], ()
     if not isinstance(scores, str | Path):
-        return scores
+        return scores, ()
     if Path(scores).suffix.lower() == ".csv" or Path(scores).is_file():
-        return read_scores(scores)
+        return read_scores(scores), ()
     from beaufort.testbed.stored_accuracies import scores_of_store
 
-    return scores_of_store(scores, model, grid)
+    return scores_of_store(scores, model, grid, suite)
 
 
 Scored = tuple[Setting, Score]
@@ -265,7 +273,8 @@ def _matched(
     for difference, names in settings_by_difference.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         warnings.append(f"{names[0]}{more}: {difference}")
-    if own and all(score.accuracy <= 1 for _, score in own.values()):
+    stated = [score.accuracy for _, score in own.values() if not score.measured]
+    if stated and 0 < max(stated) <= 1:
         warnings.append("every accuracy is at most 1; accuracies are read as percentages, not as fractions")
     if caveat := grid.facts.get("caveat"):
         warnings.append(f"the grid {grid.name}: {caveat}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_choice
 from beaufort.corruptions import get_corruption_names
+from beaufort.data import FrameSets, frame_number
 from beaufort.models import Preprocessing
-from beaufort.results import Results, open_parts
+from beaufort.results import PmScore, Results, ResultsError, open_parts, pm_scores, stored_suites
 from beaufort.suites.conditions import Condition
 from beaufort.testbed.grid import Grid, Setting
 from beaufort.testbed.own_scores import Score
@@ -24,13 +25,15 @@ def grid_of_store(store: str | Path) -> Grid:
 
     Settings have the names of conditions without the dataset: `clean`, `fog@3`. In a suite of several
     datasets, each is a setting of its name, compared with its counterpart, and its conditions are
-    `photos/fog@3`. The trend is fitted on all models, because a store does not know which are standard.
+    `photos/fog@3`. All frames of videos are the settings `vid-robust-pm0` and `vid-robust-pm10` as well. The
+    trend is fitted on all models, because a store does not know which are standard.
     """
     parts = open_parts(store)
     models = tuple(dict.fromkeys(model for part in parts for model in part.models))
     columns: dict[Setting, list[float]] = {}
     for part in parts:
-        for setting, accuracies in _columns(part, {other.suite.name for other in parts}):
+        found = [*_columns(part, {other.suite.name for other in parts}), *_frame_columns(part, parts)]
+        for setting, accuracies in found:
             columns[setting] = [100 * accuracies.get(model, np.nan) for model in models]
     about = parts[0].part_of or f"{parts[0].suite} on {parts[0].dataset}"
     everything = np.ones(len(models), bool)
@@ -81,6 +84,67 @@ def _columns(part: Results, parts: set[str]) -> Iterator[tuple[Setting, dict[str
         )
 
 
+# Consistency over the frames of a video
+
+_FRAMES, _ANCHORS = "-frames", "-anchors"
+_DISTANCES = (0, 10)
+
+
+def _frame_columns(part: Results, parts: Sequence[Results]) -> Iterator[tuple[Setting, dict[str, float]]]:
+    """Yield pm-0 and pm-10 of the models, if a part has all frames of a set and another its anchors."""
+    anchors = _anchors_of(part, parts)
+    if anchors is None:
+        return
+    shared = [model for model in part.models if model in anchors.models]
+    scores = [one for model in shared for one in _pm_scores(part, anchors, model)]
+    for k in _DISTANCES:
+        accuracies = {one.model: one.accuracy.value for one in scores if one.k == k}
+        if accuracies:
+            yield (
+                Setting(
+                    f"{part.suite.name.removesuffix(_FRAMES)}-pm{k}",
+                    "natural",
+                    "consistency_shift",
+                    images=min(one.accuracy.n for one in scores),
+                    clean=anchors.suite.counterpart,
+                ),
+                accuracies,
+            )
+
+
+def _anchors_of(part: Results, parts: Sequence[Results]) -> Results | None:
+    """Return the part with the anchors of a part with frames."""
+    if not part.suite.name.endswith(_FRAMES):
+        return None
+    name = part.suite.name.removesuffix(_FRAMES) + _ANCHORS
+    return next((other for other in parts if other.suite.name == name), None)
+
+
+def _pm_scores(part: Results, anchors: Results, model: str) -> tuple[PmScore, ...]:
+    """Return pm-0 and pm-10 of a model; nothing if it lacks the frame of an anchor.
+
+    The neighbors of an anchor are the frames of its video at most ten frames away, as in the published lists.
+    """
+    frames = part.predictions(model).ids
+    by_video: dict[PurePosixPath, list[str]] = {}
+    for frame in frames:
+        by_video.setdefault(PurePosixPath(frame).parent, []).append(frame)
+    wanted = anchors.predictions(model).ids
+    if not set(wanted) <= set(frames):
+        return ()
+    sets = FrameSets(
+        {
+            anchor: tuple(
+                frame
+                for frame in by_video[PurePosixPath(anchor).parent]
+                if frame != anchor and abs(frame_number(frame) - frame_number(anchor)) <= max(_DISTANCES)
+            )
+            for anchor in wanted
+        }
+    )
+    return pm_scores(part, sets, _DISTANCES, models=[model])
+
+
 # Names in the scores of a model: those of the testbed
 
 _ATTACKS: Mapping[str, str] = {
@@ -111,22 +175,62 @@ _OBJECTNET = {"paper": "imagenet-val-objectnet-125", "latest": "imagenet-val-obj
 """The clean counterpart of ObjectNet in each grid: 125 classes in the paper, 113 in later versions."""
 
 
-def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tuple[Score, ...]:
-    """Return the accuracies of a model in the last run of a store, under the names of a grid.
+def scores_of_store(
+    store: Path | str, model: str | None, reference: Grid, suite: str | None = None
+) -> tuple[tuple[Score, ...], tuple[tuple[str, str], ...]]:
+    """Return the accuracies of a model in a store under the names of a grid, and suites that are incomplete.
 
     Corruptions made by Beaufort correspond to the testbed's in-memory settings, stored images to its settings
     on disk; for a leaderboard they are averaged. A dataset of a suite of several is the setting of its name.
+    If several suites have a setting, the one with the model's own preprocessing and the most images counts.
+
+    Args:
+        store: folder or URL of the store.
+        model: name of the model; may be None if there is only one.
+        reference: the grid.
+        suite: name of a suite; all of the store by default.
     """
-    parts = open_parts(store)
-    models = [name for name in parts[0].models if all(name in part.models for part in parts)]
+    opened: list[tuple[Results, ...]] = []
+    skipped: list[tuple[str, str]] = []
+    suites = stored_suites(store) if suite is None else (suite,)
+    for chosen in suites or (None,):
+        try:
+            opened.append(open_parts(store, suite=chosen))
+        except ResultsError as error:
+            if len(suites) < 2:
+                raise
+            skipped.append((str(chosen), str(error)))
+    if not opened:
+        raise ResultsError(f"{store} has no complete suite: {skipped[0][1]}")
+    models = {
+        name: None
+        for parts in opened
+        for name in parts[0].models
+        if all(name in part.models for part in parts)
+    }
     if model is None and len(models) != 1:
         raise OptionError(f"{store} has {len(models)} models; choose one with --model")
-    name = models[0] if model is None else validate_choice(f"model of {store}", model, models)
+    name = next(iter(models)) if model is None else validate_choice(f"model of {store}", model, models)
     scores = _leaderboard_scores if reference.name.startswith("robustbench-") else _testbed_scores
-    return tuple(score for part in parts for score in scores(part, name, reference))
+    best: dict[str, Score] = {}
+    for parts in opened:
+        for part in parts:
+            if name not in part.models:
+                continue
+            for one in scores(part, parts, name, reference):
+                before = best.get(one.setting)
+                if before is None or _preference(one) > _preference(before):
+                    best[one.setting] = one
+    return tuple(best.values()), tuple(skipped)
 
 
-def _testbed_scores(results: Results, model: str, reference: Grid) -> Iterator[Score]:
+def _preference(score: Score) -> tuple[bool, int]:
+    return score.preprocessing == "own", score.images or 0
+
+
+def _testbed_scores(
+    results: Results, parts: Sequence[Results], model: str, reference: Grid
+) -> Iterator[Score]:
     differences: tuple[str, ...] = ()
     space = results.space(model)
     outputs = space.count or results.outputs or len(results.classes)
@@ -139,6 +243,19 @@ def _testbed_scores(results: Results, model: str, reference: Grid) -> Iterator[S
             f"{outputs:,} of {results.dataset}: the two are not comparable",
         )
     predictions = results.predictions(model)
+    convention = "all" if space.identity or space.convention == "all" else "subset"
+    if (anchors := _anchors_of(results, parts)) is not None and model in anchors.models:
+        name, own = (
+            results.suite.name.removesuffix(_FRAMES),
+            _preprocessing(results, model, predictions.conditions[0]),
+        )
+        for one in _pm_scores(results, anchors, model):
+            setting = name if one.k == 0 else f"{name}-pm{one.k}"
+            accuracy = one.accuracy
+            yield Score(
+                setting, 100 * accuracy.value, accuracy.n, convention, own, differences, measured=True
+            )
+        return
     for condition, accuracy in zip(
         predictions.conditions, predictions.correct.mean(axis=1).tolist(), strict=True
     ):
@@ -146,18 +263,21 @@ def _testbed_scores(results: Results, model: str, reference: Grid) -> Iterator[S
             _testbed_setting(results, condition),
             100 * accuracy,
             len(predictions),
-            "all" if space.identity or space.convention == "all" else "subset",
+            convention,
             _preprocessing(results, model, condition),
             differences,
+            measured=True,
         )
 
 
-def _leaderboard_scores(results: Results, model: str, reference: Grid) -> Iterator[Score]:
+def _leaderboard_scores(
+    results: Results, parts: Sequence[Results], model: str, reference: Grid
+) -> Iterator[Score]:
     predictions = results.predictions(model)
     accuracies = 100 * predictions.correct.mean(axis=1)
     clean = np.array([condition.clean for condition in predictions.conditions])
     for accuracy in accuracies[clean].tolist():
-        yield Score("clean", accuracy, len(predictions))
+        yield Score("clean", accuracy, len(predictions), measured=True)
     if clean.all():
         return
     suite, dataset, differences = results.suite, reference.name.removeprefix("robustbench-"), []
@@ -173,12 +293,14 @@ def _leaderboard_scores(results: Results, model: str, reference: Grid) -> Iterat
     if not results.stored:
         differences.append("the reference uses the published files, these images were corrupted in memory")
     mean = float(accuracies[~clean].mean())
-    yield Score("corruptions", mean, len(predictions), differences=tuple(differences))
+    yield Score("corruptions", mean, len(predictions), differences=tuple(differences), measured=True)
 
 
 def _testbed_setting(results: Results, condition: Condition) -> str:
     if condition.clean:
         return PART_SETTINGS.get(results.suite.name, results.suite.name) if results.part_of else "val"
+    if condition.corruption == "greyscale":
+        return "greyscale"
     if condition.corruption in get_corruption_names("all"):
         severity = "" if condition.severity is None else f".{condition.severity}"
         storage = "on-disk" if results.stored else "in-memory"

@@ -1,8 +1,8 @@
 """timm's result tables, and the training data of timm's models, inferred from their names.
 
 In `resnet50.fb_swsl_ig1b_ft_in1k`, the word `ig1b` means training on a billion images of Instagram. The rule
-uses only such words, in the order of `KINDS`, so that data beyond ImageNet-1k decides first. It knows neither
-the data of a teacher nor a teacher that the name omits.
+uses such words, in the order of `KINDS`, so that data beyond ImageNet-1k decides first, and
+`MORE_DATA_NAMES`. It knows neither the data of a teacher nor a teacher that the name omits.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ KINDS: Mapping[str, frozenset[str]] = {
 }
 """Kinds of training data with the words in a name that indicate each; the last is for names without any."""
 
+MORE_DATA_NAMES: Mapping[str, str] = dict.fromkeys(
+    ("dpn68b.mx_in1k", "dpn92.mx_in1k", "dpn107.mx_in1k"), "imagenet-21k"
+)
+"""Models whose names do not show their data; the testbed states that these saw more than ImageNet-1k."""
+
 TYPES: Mapping[str, str] = {
     "image-text": "MORE_DATA",
     "web": "MORE_DATA",
@@ -45,7 +50,10 @@ def training_data(name: str) -> str:
     >>> training_data("resnet50.a1_in1k@288")
     'imagenet-1k'
     """
-    words = set(re.split(r"[._]", name.rpartition("@")[0] or name))
+    model = name.rpartition("@")[0] or name
+    if kind := MORE_DATA_NAMES.get(model):
+        return kind
+    words = set(re.split(r"[._]", model))
     return next(kind for kind, marks in KINDS.items() if words & marks or not marks)
 
 

@@ -83,6 +83,14 @@ def test_facts_are_settings_epsilon_and_seed() -> None:
     assert (facts["truth"], facts["clip"]) == (True, True)
 
 
+def test_a_step_of_its_own_does_not_follow_the_number_of_steps() -> None:
+    """The testbed's step became 2.5 / steps of the radius."""
+    for name, step in (("testbed-pgd-linf", 0.03), ("testbed-pgd-l2", 0.1)):
+        facts = Condition.parse(f"toys/{name}@2/255,steps=20").facts(seed=0)
+        assert (facts["steps"], facts["step"]) == (20, step)
+    assert Condition.parse("toys/testbed-pgd-l2@1,steps=20,step=0.2").facts(seed=0)["step"] == 0.2
+
+
 def test_a_run_is_stored_and_taken_up_again(tmp_path: Path, victim: Network) -> None:
     asked = conditions("toys/pgd-linf@0", WEAK, STRONG)
     first = evaluate([victim], asked, dataset(), tmp_path)

@@ -129,7 +129,8 @@ def _changed(attack: Attack, options: Sequence[str]) -> Attack:
     if float(given.get("step", 1)) == 0:
         raise OptionError(f"step must be a fraction of epsilon above 0, got {','.join(options)!r}")
     steps = int(given.get("steps", attack.steps))
-    step = float(given["step"]) if "step" in given else 0.0 if "steps" in given else attack.step
+    by_steps = attack.step == 2.5 / attack.steps  # the default, which follows the number of steps
+    step = float(given["step"]) if "step" in given else 0.0 if by_steps else attack.step
     return replace(attack, steps=steps, step=step)
 
 

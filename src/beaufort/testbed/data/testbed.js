@@ -32,7 +32,7 @@ const placeOf = (p) => {
   const percentile = Number.isNaN(rhoOf(p)) ? null : percentileOf(view.trend, view, p);
   if (percentile === null) return '';
   const where = percentile > 97.5 ? 'above' : percentile < 2.5 ? 'below' : 'within';
-  return `${fixed(Math.min(Math.max(percentile, 0.1), 99.9), 1)} (${where})`;
+  return `${fixed(Math.min(Math.max(percentile, 0.1), 99.9), 1)}, ${where}`;
 };
 const rhoOf = (p) => (view.trend && p.x > 0 && p.x < 100 ? p.y - view.trend.predict(p.x) : NaN);
 
