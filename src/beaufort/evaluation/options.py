@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ class RunOptions:
         batch_size: images per model call; chosen by image size if None.
         keep_logits: store all logits, not only the five best classes.
         strict: stop at the first image that cannot be read.
+        trackers: objects that are notified of the run, or texts such as `mlflow:experiment=robustness`; see
+            `beaufort.results.trackers`.
     """
 
     clean: DataSource | None = None
@@ -44,11 +46,14 @@ class RunOptions:
     batch_size: int | None = None
     keep_logits: bool = False
     strict: bool = False
+    trackers: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         for name in ("first", "batch_size"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, validate_count(name, value))
+        if isinstance(self.trackers, str):
+            object.__setattr__(self, "trackers", (self.trackers,))
         for name in ("keep_logits", "strict"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be true or false, got {getattr(self, name)!r:.60}")

@@ -10,6 +10,7 @@ from beaufort.results.counterparts import ShiftScore, shift_scores
 from beaufort.results.csv_columns import read_column
 from beaufort.results.differences import Difference, Pairs, Seeds, SeedSpread
 from beaufort.results.linear import Linear
+from beaufort.results.monitoring import robustness
 from beaufort.results.open import open_parts, open_results, open_target_parts, stored_suites
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
@@ -17,6 +18,7 @@ from beaufort.results.results import ListedStore, Results, join_results, pair_pa
 from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
 from beaufort.results.scoring import score
+from beaufort.results.trackers import scalars, trackers
 from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, worst_decision
 from beaufort.results.verdict_details import ErrorChange, ModelVersion, VerdictDetails
 from beaufort.results.video_frames import PmScore, pm_scores
@@ -72,10 +74,13 @@ __all__ = [
     "pm_scores",
     "published_baseline",
     "read_column",
+    "robustness",
+    "scalars",
     "score",
     "shift_scores",
     "spread_of_accuracies",
     "spread_of_results",
     "stored_suites",
+    "trackers",
     "worst_decision",
 ]

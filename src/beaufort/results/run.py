@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -43,6 +43,7 @@ from beaufort.results.results import ListedStore, Results
 from beaufort.results.score_tables import data_frame
 from beaufort.results.scores import Scores
 from beaufort.results.scoring import score
+from beaufort.results.trackers import Trackers
 from beaufort.store import Cell, FileStore, Store
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
@@ -137,7 +138,7 @@ class Run:
 
     def _lines(self) -> list[str]:
         lines: list[str] = []
-        if self._scorable:
+        if self.scorable:
             for scores in self.part_scores(calibration=False):
                 lines += _score_lines(scores)
         else:
@@ -148,15 +149,16 @@ class Run:
         for many, what in ((self.problems, "image or file that cannot be read"), (self.failures, "failure")):
             if many:
                 lines.append(f"{counted(len(many), what)}; the first: {many[0]}")
-        report = "run.report('report.html'), " if self._scorable else ""
+        report = "run.report('report.html'), " if self.scorable else ""
         return [*lines, f"next: {report}run.to_pandas()"]
 
     @property
-    def _scorable(self) -> bool:
+    def scorable(self) -> bool:
+        """Whether every condition has predictions and a suite defines the metrics."""
         return bool(self.predictions) and all(one.images for one in self.results)
 
     def _repr_html_(self) -> str:
-        if self._scorable:
+        if self.scorable:
             return "".join(one._repr_html_() for one in self.part_scores(calibration=False))
         return render_table(
             "Accuracy with 95 % intervals",
@@ -283,6 +285,7 @@ def evaluate(
             raise OptionError("engine ray requires a store that all nodes can access")
         import_ray()  # an error, if it is not installed, before anything else
     kept = _memory_store() if store is None else as_store(store)
+    trackers = Trackers(options.trackers if options is not None else ())
     planned = plan_run(
         models,
         suite,
@@ -291,12 +294,22 @@ def evaluate(
         limit=limit,
         labels=labels,
         seed=seed,
-        options=options,
+        options=None if options is None else replace(options, trackers=()),  # others need not be picklable
         keep_models=isinstance(chosen, LocalOptions),
     )
+    trackers.start(planned)
+    run = _execute(planned, chosen, progress, kept)
+    trackers.end(run)
+    return run
+
+
+def _execute(
+    planned: Plan, engine: EngineOptions, progress: Callable[[Progress], None] | None, kept: Store
+) -> Run:
+    """Run a plan to its end, or until the metrics are as precise as wanted."""
     precision = planned.options.precision
     if precision is None:
-        return _run(execute(planned, chosen, progress=progress), None, kept)
+        return _run(execute(planned, engine, progress=progress), None, kept)
     stops: list[Stop] = []
 
     def enough(count: int, reader: Store) -> bool:
@@ -304,7 +317,7 @@ def evaluate(
         return stops[-1].met
 
     checkpoints = looks(planned.source.count)
-    outcome = execute(planned, chosen, progress=progress, checkpoints=checkpoints, enough=enough)
+    outcome = execute(planned, engine, progress=progress, checkpoints=checkpoints, enough=enough)
     return _run(outcome, stops[-1], kept)
 
 
