@@ -151,8 +151,24 @@ KEYS: dict[str, str] = {"answers": "predictions"}
 FILES: dict[str, str] = {}
 """Parts of the names of written files that are new: {"old": "new"}."""
 
-VALUES: dict[str, str] = {}
+VALUES: dict[str, str] = {"absent": "missing", "whole": "complete"}
 """Values that have a new name, where they are words of an output and in no fingerprint: {"old": "new"}."""
+
+CHANGED: dict[str, dict[str, str]] = {
+    "results": {
+        r"place( options)?: stdout: shifts\[\]\.(p|p_holm|percentile|scatter)": (
+            "the verdict is about the scatter of the fitted models, no longer about the sampling noise alone"
+        ),
+        r"gate (options|summary): file summary\.md": "a difference is stated in words instead of a signed drop",
+    },
+}
+"""Facts that were changed on purpose after the reorganization, with the reason, by group and pattern. What is
+listed here is not compared, so it needs tests of its own."""
+
+
+def is_changed(group: str, fact: str) -> bool:
+    """Return whether a fact, as `scenario: fact`, was changed on purpose."""
+    return any(re.fullmatch(pattern, fact) for pattern in CHANGED.get(group, {}))
 
 
 def command(line: str) -> str:

@@ -54,7 +54,9 @@ def test_a_tracker_is_notified_in_order(data: Any) -> None:
     numbers = recorder.calls[1][1]
     scores = found.scores()
     assert numbers["net/mean_accuracy"] == scores.models[0].metrics["mean_accuracy"].value
-    assert numbers["net/mean_accuracy_low"] <= numbers["net/mean_accuracy"] <= numbers["net/mean_accuracy_high"]
+    assert (
+        numbers["net/mean_accuracy_low"] <= numbers["net/mean_accuracy"] <= numbers["net/mean_accuracy_high"]
+    )
     assert numbers["net/clean_accuracy"] == 1
     assert numbers["net/error/contrast"] == scores.models[0].corruptions["contrast"].value
 
@@ -103,7 +105,9 @@ def test_tensorboard_writes_the_scores(data: Any, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_mlflow_records_the_scores(
-    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    data: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")

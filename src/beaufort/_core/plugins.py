@@ -7,6 +7,7 @@
 | `beaufort.model_kinds` | an `Adapter` that loads models written as `kind:where` |
 | `beaufort.models` | a function that returns a model |
 | `beaufort.shifts` | a kind of shift for conditions |
+| `beaufort.trackers` | a function that returns a tracker of runs |
 
 ```toml
 [project.entry-points."beaufort.plugins"]

@@ -73,6 +73,13 @@ def run(
             "prepare, baseline, keep_logits, strict (repeatable).",
         ),
     ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,…]",
+            help="Experiment tracker to log to: mlflow, wandb, tensorboard or one of a plug-in (repeatable).",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -118,7 +125,7 @@ def run(
         "limit": limit,
         "labels": scoring.pop("labels"),
         "seed": seed or 0,
-        "options": _run_options(config or [], precision=precision, **scoring),
+        "options": _run_options(config or [], precision=precision, trackers=track, **scoring),
     }
     engine_options = parse_engine(engine)
     if dry_run:

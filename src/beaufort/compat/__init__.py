@@ -1,1 +1,1 @@
-"""Drop-in replacements for modules of other packages."""
+"""Drop-in replacements for modules of other packages, and callbacks for their training loops."""

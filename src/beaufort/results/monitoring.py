@@ -10,6 +10,7 @@ from beaufort.models import as_model
 from beaufort.results.run import evaluate
 from beaufort.results.trackers import scalars
 
+
 def robustness(
     model: Any,
     suite: Conditions,

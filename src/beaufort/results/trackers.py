@@ -42,9 +42,7 @@ def open_tracker(tracker: Any) -> Any:
     for item in filter(None, rest.split(",")):
         key, equals, value = item.partition("=")
         if not equals or not key.isidentifier():
-            raise OptionError(
-                f"options of the tracker {name} must be given as NAME=VALUE, got {item!r:.60}"
-            )
+            raise OptionError(f"options of the tracker {name} must be given as NAME=VALUE, got {item!r:.60}")
         options[key] = value
     try:
         return trackers[name](**options)
