@@ -159,7 +159,7 @@ CHANGED: dict[str, dict[str, str]] = {
         r"place( options)?: stdout: shifts\[\]\.(p|p_holm|percentile|scatter)": (
             "the verdict is about the scatter of the fitted models, no longer about the sampling noise alone"
         ),
-        r"gate (options|summary): file summary\.md": "a difference is stated in words instead of a signed drop",
+        r"gate (options|summary): file summary\.md": "a difference is stated in words",
     },
 }
 """Facts that were changed on purpose after the reorganization, with the reason, by group and pattern. What is

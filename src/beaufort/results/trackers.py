@@ -51,7 +51,7 @@ def open_tracker(tracker: Any) -> Any:
 
 
 def scalars(scores: Scores) -> dict[str, float]:
-    """Return the numbers of all models as `model/metric`, with `_low` and `_high` for the ends of their intervals.
+    """Return the numbers of all models as `model/metric`, and the ends of intervals with `_low` and `_high`.
 
     Proportions are in [0, 1]. Every corruption has its mean error as `model/error/corruption`.
     """
@@ -128,7 +128,7 @@ class _MLflow:
     def on_scores(self, scores: Scores) -> None:
         self._mlflow.log_metrics(scalars(scores))
 
-    def on_end(self, run: Run) -> None:
+    def on_end(self, _: Run) -> None:
         self._opened.close()
 
 
@@ -150,7 +150,7 @@ class _WandB:
     def on_scores(self, scores: Scores) -> None:
         self._run.log(scalars(scores))
 
-    def on_end(self, run: Run) -> None:
+    def on_end(self, _: Run) -> None:
         if self._own:
             self._run.finish()
 
@@ -177,7 +177,7 @@ class _TensorBoard:
         for name, value in scalars(scores).items():
             self._writer.add_scalar(name, value, self._step)
 
-    def on_end(self, run: Run) -> None:
+    def on_end(self, _: Run) -> None:
         self._writer.close()
 
 

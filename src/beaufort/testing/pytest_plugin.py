@@ -52,8 +52,8 @@ def beaufort_gate(request: pytest.FixtureRequest) -> Callable[..., Verdict | lis
         """Check a model against a reference model, against limits, or both.
 
         Args:
-            model: the name of a model in `store`, the path of a store of one model, `STORE::MODEL`, or results
-                or a run in memory; the only model of `store` if None.
+            model: the name of a model in `store`, the path of a store of one model, `STORE::MODEL`, or
+                results or a run in memory; the only model of `store` if None.
             reference: the reference, likewise.
             store: the store of the names.
             suite: the suite of the store's last run if None.
