@@ -33,7 +33,7 @@ class RunOptions:
         keep_logits: store all logits, not only the five best classes.
         strict: stop at the first image that cannot be read.
         trackers: objects that are notified of the run, or texts such as `mlflow:experiment=robustness`; see
-            `beaufort.results.trackers`.
+            `beaufort.results.tracking`.
     """
 
     clean: DataSource | None = None

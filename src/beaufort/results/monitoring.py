@@ -8,7 +8,7 @@ from beaufort.data.objects import Data
 from beaufort.evaluation import Conditions, RunOptions
 from beaufort.models import as_model
 from beaufort.results.run import evaluate
-from beaufort.results.trackers import scalars
+from beaufort.results.tracking import scalars
 
 
 def robustness(

@@ -43,7 +43,7 @@ from beaufort.results.results import ListedStore, Results
 from beaufort.results.score_tables import data_frame
 from beaufort.results.scores import Scores
 from beaufort.results.scoring import score
-from beaufort.results.trackers import Trackers
+from beaufort.results.tracking import Trackers
 from beaufort.store import Cell, FileStore, Store
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
