@@ -299,3 +299,16 @@ def test_secrets_of_old_records_are_not_shown() -> None:
     assert _command(words) == "beaufort run --model http://h/c --set token=… --store=s3://b".replace(
         "token=…", "'token=…'"
     )
+
+
+def test_arrays_of_cifar10_have_the_names_of_its_classes(make: SimpleNamespace) -> None:
+    results = make.results_of(["net"], get_suite("cifar10-c"), 60)
+    unnamed = replace(results, classes=())
+    data = json.loads(Reader(to_html(make.scored(unnamed))).scripts[0])
+    assert "airplane" in data["classes"].values()
+
+
+def test_two_models_are_compared_from_the_start(make: SimpleNamespace, scores: Scores) -> None:
+    two = make.scored(make.results_of(["net", "other"], make.suite, 20))
+    assert json.loads(Reader(to_html(two)).scripts[0])["start"] == {"model": 0, "compare": 1}
+    assert "start" not in json.loads(Reader(to_html(scores)).scripts[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from beaufort import evaluate
 from beaufort.data import from_arrays
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
-from beaufort.suites import parse_suite
+from beaufort.suites import get_suite, parse_suite
+from beaufort.testbed import shift_expectations
 from beaufort.testing._contracts import example_image
 
 SUITE = """
@@ -49,3 +52,29 @@ def test_inner_pages_draw_themselves(browser: Any, tmp_path: Path) -> None:
     inner.locator("svg").first.wait_for(state="attached")
     assert not wrong
     page.close()
+
+
+def test_natural_shifts_are_answered_in_words(make: SimpleNamespace) -> None:
+    parts = get_suite("imagenetv2-matched-frequency").parts
+    scores = []
+    for part, wrong in zip(parts, (5, 7), strict=True):
+        results = replace(make.results_of(["net", "other"], part, 4000), part_of="ImageNetV2")
+        source = results.sources["net"]
+        top = np.where(np.arange(4000)[None, :, None] % 20 < wrong, 0, source.labels[None, :, None])
+        results.sources["net"] = replace(source, top=np.repeat(top, 2, axis=2).astype(np.int32))
+        scores.append(make.scored(results))
+    expectations = shift_expectations(scores)
+    one = expectations["imagenetv2-matched-frequency", "net"]
+    assert one.rho is not None
+    assert one.expected is not None
+    text = to_text_of_several(scores, "md", expectations=expectations)
+    accuracies = [one.models[[m.model for m in one.models].index("net")].clean.value for one in scores]
+    lost = 100 * (accuracies[0] - accuracies[1])
+    assert f"net loses {lost:.1f} points of accuracy" in text
+    assert f"lose {100 * (accuracies[0] - one.expected):.1f} points on average" in text
+    assert f"{100 * one.rho.value:z.1f} points" in text
+    assert "| ρ ↑ |" in text
+    page = to_text_of_several(scores, "html", expectations=expectations)
+    assert f'<p class="sentence">net loses {lost:.1f} points' in page
+    assert "ρ" not in to_text_of_several(scores, "md")
+    assert "rho" in to_text_of_several(scores, "latex", expectations=expectations)

@@ -148,7 +148,15 @@ def report(
     if title is not None and kind not in (("html", "md", "json") if several else ("html",)):
         raise OptionError(f"--title cannot be used with the format {kind}")
     if several:
-        text = to_text_of_several(several_scores, kind, title=title, clusters=clusters)
+        from beaufort.testbed import shift_expectations
+
+        text = to_text_of_several(
+            several_scores,
+            kind,
+            title=title,
+            clusters=clusters,
+            expectations=None if clusters else shift_expectations(several_scores),
+        )
     elif layout:
         text = to_table(scores, kind, **layout)
     else:

@@ -12,7 +12,7 @@ from beaufort.report.html_page import to_html
 from beaufort.report.json_csv import to_csv, to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_card, to_markdown
-from beaufort.report.multi_dataset import shift_table, to_text_of_several
+from beaufort.report.multi_dataset import Expectation, shift_table, to_text_of_several
 from beaufort.report.paper_table import TABLE_FORMATS, to_table
 from beaufort.report.single_figure import Figure, figure
 
@@ -20,6 +20,7 @@ __all__ = [
     "FORMATS",
     "TABLE_FORMATS",
     "Examples",
+    "Expectation",
     "Figure",
     "examples_of_data",
     "examples_of_images",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from beaufort._core.pages import render
 from beaufort._core.text import counted
@@ -32,12 +32,29 @@ from beaufort.report.wording import value_and_bounds, words
 from beaufort.results import Scores, ShiftScore, shift_scores
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """What reference models of the same clean accuracy predict for a model under a natural shift."""
+
+    expected: float | None
+    """Their accuracy under the shift."""
+    rho: Estimate | None
+    """Effective robustness: the accuracy above the expected one."""
+    verdict: str
+    """`above`, `below` or `within` the scatter of the reference models, or `unknown`."""
+
+
+Expectations = Mapping[tuple[str, str], Expectation]
+"""By dataset and model."""
+
+
 def to_text_of_several(
     scores: Sequence[Scores],
     format: str = "html",  # noqa: A002  the option's name
     *,
     title: str | None = None,
     clusters: Mapping[str, str] | None = None,
+    expectations: Expectations | None = None,
 ) -> str:
     """Return a report on all datasets of a suite.
 
@@ -46,13 +63,16 @@ def to_text_of_several(
         format: one of `FORMATS`.
         title: title of the page; the suite's if None.
         clusters: as for `score`.
+        expectations: accuracies under natural shifts to compare with, as from
+            `beaufort.testbed.shift_expectations`.
     """
     validate_choice("report format", format, FORMATS)
     rows = shift_scores(scores, clusters)
     several = counted(len(scores), "dataset")
     named = title or scores[0].results.part_of or (several if len(scores) > 1 else scores[0].suite.title)
+    expectations = expectations or {}
     if format == "html":
-        return _page(scores, rows, named)
+        return _page(scores, rows, named, expectations)
     if format == "json":
         parts = {one.suite.name: json.loads(to_text(one, "json")) for one in scores}
         whole = {"title": named, "shifts": [asdict(row) for row in rows], "parts": parts}
@@ -61,7 +81,7 @@ def to_text_of_several(
     texts = [own_text(one) for one in scores if one.suite.families or format == "csv"]
     if format == "csv":
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
-    table = shift_table(rows, scores)
+    table = shift_table(rows, scores, expectations)
     heads = [one.suite for one in scores if one.suite.families]
     alone = [one for one in scores if not one.suite.families]  # the texts of others contain theirs
     notes, plain = _notes(alone), _more_tables(alone)
@@ -75,7 +95,8 @@ def to_text_of_several(
         return "\n\n".join(["".join(comments) + latex_table(table, table.caption, "shifts"), *more, *own])
     card = format == "card"  # the results of all data sets stand before it, and it is a section of a page
     head = "## Robustness" if card else f"# {escape_markdown(named)}"
-    first = [head, *map(escape_markdown, [table.caption, *notes])]
+    sentences = shift_sentences(rows, expectations)
+    first = [head, *map(escape_markdown, [*sentences, table.caption, *notes])]
     top = "\n\n".join([*first, markdown_table(table), *captioned_tables(plain.values())]) + "\n"
     sections = [
         f"{'###' if card else '##'} {escape_markdown(suite.title)}\n\n{text}"
@@ -84,20 +105,68 @@ def to_text_of_several(
     return "\n".join([*([front_matter(scores)] if card else []), top, *sections])
 
 
-def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
-    """A row for each model on each data set: clean accuracy, accuracy under the shift, what is lost."""
+def shift_sentences(rows: Sequence[ShiftScore], expectations: Expectations) -> list[str]:
+    """Return in words how much accuracy each model loses, and whether similar models lose as much."""
+    found = []
+    for row in rows:
+        if row.clean is None or row.drop is None:
+            continue
+        verb = "loses" if row.drop.value >= 0 else "gains"
+        lost = row.drop if row.drop.value >= 0 else -row.drop
+        value, bounds = value_and_bounds(lost)
+        sentence = (
+            f"{row.model} {verb} {value} points of accuracy {bounds} on {_called(row)}: "
+            f"{row.accuracy.value:.1%} compared with {row.clean.value:.1%} on {row.counterpart}."
+        )
+        if expected := expectations.get((row.part, row.model)):
+            sentence += _compared(expected, row.clean.value)
+        found.append(sentence)
+    return found
+
+
+def _compared(one: Expectation, clean: float) -> str:
+    """Return whether similar models lose as much."""
+    if one.expected is None or one.rho is None or one.verdict not in _VERDICTS:
+        return ""
+    value, bounds = value_and_bounds(one.rho)
+    sign = "+" if one.rho.value > 0 else ""
+    return (
+        f" {_VERDICTS[one.verdict]}: reference models with its clean accuracy lose "
+        f"{100 * (clean - one.expected):.1f} points on average (effective robustness ρ = {sign}{value} "
+        f"points {bounds}, {one.verdict} the scatter of the reference models)."
+    )
+
+
+_VERDICTS = {
+    "above": "It loses less than similar models",
+    "below": "It loses more than similar models",
+    "within": "It loses about as much as similar models",
+}
+
+
+def shift_table(
+    rows: Sequence[ShiftScore], scores: Sequence[Scores], expectations: Expectations | None = None
+) -> Table:
+    """Return a row for each model and dataset: clean accuracy, accuracy under the shift, and the drop."""
     level = 100 * scores[0].level
-    beside = "; a shift stands beside its clean counterpart"
+    beside = "; each shift is compared with its clean counterpart"
     caption = (
         f"Accuracy in percent on {counted(len(scores), 'dataset')}, with {level:g} % intervals"
         f"{beside if any(row.counterpart for row in rows) else ''}."
     )
-    header = ("Dataset", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
+    header = ("Dataset", "Model", "Compared with", "Clean accuracy", "Accuracy", "Drop", "Labels")
     cells: list[tuple[TableCell, ...]] = [
         (_called(row), row.model, row.counterpart or "–", row.clean, row.accuracy, row.drop, row.labels)
         for row in rows
     ]
-    return Table(caption, header, tuple(cells), ("", "", "", "higher", "higher", "lower", ""))
+    marks = ("", "", "", "higher", "higher", "lower", "")
+    if not expectations:
+        return Table(caption, header, tuple(cells), marks)
+    rho = [expectations.get((row.part, row.model)) for row in rows]
+    cells = [(*cell[:-1], one.rho if one else None, cell[-1]) for cell, one in zip(cells, rho, strict=True)]
+    caption += " ρ is the effective robustness: points of accuracy above the trend of the reference models."
+    header = (*header[:-1], "ρ", header[-1])
+    return Table(caption, header, tuple(cells), (*marks[:-1], "higher", ""))
 
 
 def _called(row: ShiftScore) -> str:
@@ -106,9 +175,11 @@ def _called(row: ShiftScore) -> str:
     return f"{row.part}, {words(row.shifts[0]) if len(row.shifts) == 1 else f'{len(row.shifts)} shifts'}"
 
 
-def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
+def _page(
+    scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str, expectations: Expectations
+) -> str:
     """Return the page: the table, errors under single shifts, and the pages of suites of corruptions."""
-    table = shift_table(rows, scores)
+    table = shift_table(rows, scores, expectations)
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
     pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
     each = [(one.suite.title, corruption_table(one)) for one in scores if one.suite.shifts]
@@ -129,6 +200,7 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
         title=named,
         eyebrow=counted(len(scores), "dataset"),
         navigation={name: title for name, (title, there) in sections.items() if there},
+        sentences=shift_sentences(rows, expectations),
         table=table,
         rows=_cells(table),
         each=[(title, one, _cells(one)) for title, one in each],

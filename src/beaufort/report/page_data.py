@@ -22,7 +22,7 @@ from beaufort.report.figure_numbers import (
     pair_differences,
 )
 from beaufort.report.headline import headline
-from beaufort.report.wording import class_name, words
+from beaufort.report.wording import class_name, class_names_of, words
 from beaufort.results import BINS, Calibration, Scores
 
 
@@ -30,7 +30,7 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
     """Return the data that `page.js` reads."""
     suite, baseline = scores.suite, scores.baseline
     curves = mean_curves(scores)
-    classes = examples.classes if examples else scores.results.classes
+    classes = (examples.classes if examples else ()) or class_names_of(scores)
     used: set[int] = set()
     data: dict[str, Any] = {
         "n": scores.images,

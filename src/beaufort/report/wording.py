@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from beaufort._core.text import counted
+from beaufort.data.labels import class_names
 from beaufort.metrics.stats import Estimate
 from beaufort.results import Scores
 
@@ -79,6 +80,20 @@ def class_name(classes: tuple[str, ...], label: int) -> str:
     ('polar bear', 'class 7')
     """
     return words(classes[label]) if 0 <= label < len(classes) else f"class {label}"
+
+
+_CLASSES = {"cifar10": "cifar-10", "mnist": "mnist"}
+"""Label space of datasets that are often arrays without names of classes."""
+
+
+def class_names_of(scores: Scores) -> tuple[str, ...]:
+    """Return the names of the dataset's classes; those of the suite's dataset if the data have none."""
+    results = scores.results
+    space = _CLASSES.get(scores.suite.dataset.partition("-")[0])
+    if results.classes or space is None:
+        return results.classes
+    names = class_names(space)
+    return names if results.class_count in (None, len(names)) else ()
 
 
 def default_title(scores: Scores) -> str:

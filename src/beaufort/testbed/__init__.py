@@ -6,6 +6,7 @@ Accuracies here are percentages and robustness is in percentage points, as in th
 from __future__ import annotations
 
 from beaufort.testbed.correlation import Correlation, correlate, correlation_table
+from beaufort.testbed.expectations import shift_expectations
 from beaufort.testbed.grid import Grid, Pair, Setting
 from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.own_scores import Score, read_scores
@@ -63,4 +64,5 @@ __all__ = [
     "prediction_interval",
     "read_scores",
     "relative_robustness",
+    "shift_expectations",
 ]

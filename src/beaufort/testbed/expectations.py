@@ -1,0 +1,61 @@
+"""Accuracies under natural shifts that reference models of the same clean accuracy have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beaufort._core.errors import BeaufortError
+from beaufort.metrics.stats import Estimate
+from beaufort.report import Expectation
+from beaufort.results import Scores, ShiftScore, shift_scores
+from beaufort.testbed.load import load_grid
+from beaufort.testbed.own_scores import Score
+from beaufort.testbed.placement import Standing, place
+
+_SETTINGS = {
+    "imagenetv2-threshold-0.7": "imagenetv2-threshold0.7",
+    "imagenetv2-top-images": "imagenetv2-topimages",
+}
+"""Settings of the grid whose names differ from those of the datasets."""
+
+
+def shift_expectations(scores: Sequence[Scores]) -> dict[tuple[str, str], Expectation]:
+    """Return what the reference models of the paper's grid predict, by dataset and model.
+
+    Datasets that are not in the grid, or without a clean counterpart, are omitted.
+
+    Args:
+        scores: the scores of each dataset of a suite.
+    """
+    found = {}
+    for row in shift_scores(scores):
+        if row.clean is None or row.paired or row.shifts:
+            continue
+        try:
+            standing = _standing(row, row.clean)
+        except BeaufortError:  # an unknown setting, or an accuracy that the trend does not cover
+            continue
+        if standing is not None:
+            found[row.part, row.model] = _expectation(standing)
+    return found
+
+
+def _standing(row: ShiftScore, clean: Estimate) -> Standing | None:
+    grid = load_grid("paper")
+    setting = grid.setting(_SETTINGS.get(row.part, row.part))
+    if setting.clean is None:
+        return None
+    pairs = ((setting.clean, clean), (setting.name, row.accuracy))
+    placement = place([Score(name, 100 * one.value, one.n) for name, one in pairs], grid)
+    return next((one for one in placement.standings if one.y == setting.name), None)
+
+
+def _expectation(standing: Standing) -> Expectation:
+    own = standing.robustness
+    rho = None
+    if own.rho is not None and own.interval is not None:
+        values = (own.rho, own.interval.low, own.interval.high)
+        count = int(min(one for one in own.images if one))
+        rho = Estimate(*(value / 100 for value in values), count)
+    expected = None if own.expected is None else own.expected / 100
+    return Expectation(expected, rho, standing.verdict)
