@@ -1,4 +1,4 @@
-"""How many surrogates are enough: how hard their shared failures are for models that are none."""
+"""Accuracy of held-out models on shared failures, as a function of the number of surrogates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.mining.plan import MiningError
 
 SUBSETS = 1000
-"""Largest number of sets of surrogates of one size: all are tried for up to twelve models."""
+"""Maximum number of sets of surrogates of one size. Up to twelve models, all sets are evaluated."""
 _RESAMPLES = 1000
 _AT_ONCE = 50
 _LEVEL = 0.95
@@ -25,73 +25,74 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class HardnessPoint:
-    """How hard images on which so many surrogates fail are for the models that are not surrogates."""
+    """Accuracy of held-out models on images on which a number of surrogates all fail."""
 
     surrogates: int
     subsets: int
-    """Different sets of surrogates that were tried and share a failure."""
+    """Number of distinct evaluated sets of surrogates that share at least one failure."""
     possible: int
-    """Sets of this size that there are."""
+    """Number of all sets of this size."""
     accuracy: Estimate
-    """Of the other models on what a set keeps: the mean over models, then over sets."""
+    """Accuracy of the held-out models on the images that a set keeps: mean over models, then over sets."""
     lowest: float
-    """Of the sets that were tried."""
+    """Lowest accuracy among the evaluated sets."""
     highest: float
     kept: float
-    """Share of all images that a set keeps, the mean over sets that share a failure."""
+    """Fraction of all images that a set keeps, averaged over sets that share a failure."""
     step: Estimate | None
-    """How much lower it is than with one surrogate less; None for one surrogate."""
+    """Decrease of the accuracy compared with one surrogate fewer; None for one surrogate."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Tried:
-    """Sets of surrogates of one size, whichever share a failure."""
+class _SurrogateSets:
+    """The evaluated sets of surrogates of one size that share at least one failure."""
 
     sets: list[tuple[int, ...]]
     usable: NDArray[np.bool_]
-    """Of all sets of the size, or of all orders of the models, whether it is one of these."""
+    """For all sets of the size, or all orders of the models: whether the set shares a failure."""
     kept: Floats
-    """`(patterns, sets)`: 1 where all of a set fail."""
-    held: int
-    """Models that are outside of a set."""
+    """`(patterns, sets)`: 1 if all surrogates of the set fail."""
+    held_out: int
+    """Number of models outside a set."""
     unseen: list[tuple[float, float]]
-    """For each kind of image that nobody has seen: how much of it a set keeps, and its accuracy there."""
+    """For an unseen image on which 0, 1, 2 … models fail: probability that a set keeps it, and its accuracy."""
 
 
 def hardness_curve(
     failed: NDArray[np.bool_], *, subsets: int = SUBSETS, seed: int = 0
 ) -> tuple[HardnessPoint, ...]:
-    """Accuracy of held-out models on what 1, 2, 3 … surrogates all fail on, whichever models are surrogates.
+    """Return the accuracy of held-out models on images on which 1, 2, 3 … surrogates all fail.
 
-    Every model takes every part: of each set of models, the rest are held out. If there are too many sets,
-    models are put into random orders, and the first 1, 2, 3 … of each are the surrogates, so that a step adds
-    a model to the same ones. Sets in which no image is left are left out, and the curve ends where all are.
+    Each model takes both roles: for every set of surrogates, the other models are held out. If there are too
+    many sets, random orders of the models are drawn and the first 1, 2, 3 … models of each order are the
+    surrogates, so that each step adds one model to a set. Sets without a shared failure are left out, and the
+    curve ends when no set is left.
 
-    Intervals are for these models, over resamples of images and, where they were drawn, of orders. Each
-    resample has one image that nobody has seen, in turn of every kind: some number of models fail on it. Few
-    images thus have wide intervals, although resamples of them only repeat what was seen.
+    Intervals are for these models, from resamples of images and, if drawn, of orders. Because resamples of a
+    few images only repeat what was observed, one unseen image is added to each resample. The interval covers
+    every number of models that may fail on it, and is therefore wide for few images.
 
     Args:
         failed: `(models, images)`, whether a model fails on an image.
-        subsets: largest number of sets of one size; so many orders are drawn by the seed if there are more.
-        seed: of the orders and of the resamples.
+        subsets: maximum number of sets of one size; if there are more, this number of orders is drawn.
+        seed: seed of the orders and the resamples.
     """
     models, images = failed.shape
     if models < 2:
         raise MiningError(f"a curve needs at least two models, got {models}")
-    # Images on which the same models fail count alike, and there are far fewer patterns than images.
+    # Images on which the same models fail are equivalent, and there are far fewer patterns than images.
     patterns, counts = np.unique(failed.T, axis=0, return_counts=True)
     right = (models - patterns.sum(axis=1)).astype(np.float32)
     drawn = orders_are_drawn(models, subsets)
     orders = _orders(models, subsets, seed) if drawn else None
-    tried = list(_tried(patterns, orders))
-    found: list[list[NDArray[np.float64]]] = [[] for _ in tried]
+    by_size = list(_surrogate_sets(patterns, orders))
+    found: list[list[NDArray[np.float64]]] = [[] for _ in by_size]
     for weights, times in _resampled(counts, subsets if drawn else 0, seed):
-        for place, some in enumerate(tried):
+        for place, some in enumerate(by_size):
             found[place].append(_mean_accuracies(some, _sums(some, weights, right), times))
     values = [np.concatenate(some, axis=1) for some in found]
     points = []
-    for place, some in enumerate(tried):
+    for place, some in enumerate(by_size):
         each = _set_accuracies(_sums(some, counts[None].astype(np.float32), right))[0]
         left = int(counts[some.kept.any(axis=1)].sum())
         points.append(
@@ -110,7 +111,7 @@ def hardness_curve(
 
 
 def orders_are_drawn(models: int, subsets: int = SUBSETS) -> bool:
-    """Whether there are too many sets of surrogates to try all.
+    """Return whether there are too many sets of surrogates to evaluate all.
 
     >>> orders_are_drawn(12), orders_are_drawn(13)
     (False, True)
@@ -123,8 +124,8 @@ def _orders(models: int, count: int, seed: int) -> list[list[int]]:
     return [rng.sample(range(models), models) for _ in range(count)]
 
 
-def _tried(patterns: NDArray[np.bool_], orders: list[list[int]] | None) -> Iterator[_Tried]:
-    """For each number of surrogates the sets of them that share a failure."""
+def _surrogate_sets(patterns: NDArray[np.bool_], orders: list[list[int]] | None) -> Iterator[_SurrogateSets]:
+    """Yield the sets that share a failure, for each number of surrogates."""
     models = patterns.shape[1]
     for size in range(1, models):
         if orders is None:
@@ -135,7 +136,7 @@ def _tried(patterns: NDArray[np.bool_], orders: list[list[int]] | None) -> Itera
         usable: NDArray[np.bool_] = np.any(kept, axis=0)
         if not usable.any():
             return
-        yield _Tried(
+        yield _SurrogateSets(
             [one for one, use in zip(sets, usable.tolist(), strict=True) if use],
             usable,
             kept[:, usable].astype(np.float32),
@@ -145,17 +146,17 @@ def _tried(patterns: NDArray[np.bool_], orders: list[list[int]] | None) -> Itera
 
 
 def _unseen(models: int, size: int, failures: int) -> tuple[float, float]:
-    """For an image on which so many models fail: how likely a set keeps it, and its accuracy then."""
+    """Return the probability that a set keeps an image on which `failures` models fail, and its accuracy."""
     if failures < size:
         return 0.0, 0.0
-    share = math.comb(models - size, failures - size) / math.comb(models, failures)
-    return share, (models - failures) / (models - size)
+    fraction = math.comb(models - size, failures - size) / math.comb(models, failures)
+    return fraction, (models - failures) / (models - size)
 
 
 def _resampled(
     counts: NDArray[np.int64], orders: int, seed: int
 ) -> Iterator[tuple[Floats, NDArray[np.float64] | None]]:
-    """How often patterns and drawn orders, if any, occur, some resamples at a time; first as they are."""
+    """Yield counts of patterns and drawn orders: first the observed ones, then batches of resamples."""
     yield counts[None].astype(np.float32), np.ones((1, orders)) if orders else None
     rng = np.random.default_rng(seed)
     images = int(counts.sum())
@@ -166,40 +167,42 @@ def _resampled(
 
 
 def _mean_accuracies(
-    tried: _Tried, sums: tuple[Floats, Floats], times: NDArray[np.float64] | None
+    surrogates: _SurrogateSets, sums: tuple[Floats, Floats], times: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """`(kinds of unseen images, resamples)`: the mean over sets; NaN for a resample without any image."""
-    often = np.ones((1, 1)) if times is None else times[:, tried.usable]
+    """Return means over sets, `(kinds of unseen images, resamples)`; NaN for a resample without images."""
+    weights = np.ones((1, 1)) if times is None else times[:, surrogates.usable]
     means = []
-    for unseen in tried.unseen:
+    for unseen in surrogates.unseen:
         each = _set_accuracies(sums, unseen)
-        there = ~np.isnan(each) * often
+        defined = ~np.isnan(each) * weights
         with np.errstate(invalid="ignore"):
-            means.append((np.nan_to_num(each) * often).sum(axis=1) / there.sum(axis=1))
+            means.append((np.nan_to_num(each) * weights).sum(axis=1) / defined.sum(axis=1))
     return np.stack(means)
 
 
-def _sums(tried: _Tried, weights: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """`(resamples, sets)`: images that each set keeps, and right answers to them by a held-out model."""
-    correct: Floats = (weights * (right / np.float32(tried.held))) @ tried.kept
-    return weights @ tried.kept, correct
+def _sums(surrogates: _SurrogateSets, weights: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """Return how many images each set keeps, and how many a held-out model gets right: `(resamples, sets)`."""
+    correct: Floats = (weights * (right / np.float32(surrogates.held_out))) @ surrogates.kept
+    return weights @ surrogates.kept, correct
 
 
 def _set_accuracies(
     sums: tuple[Floats, Floats], unseen: tuple[float, float] = (0.0, 0.0)
 ) -> NDArray[np.float64]:
-    """`(resamples, sets)`: the mean accuracy of the models outside each set on what it keeps, or NaN."""
-    share, accuracy = (np.float32(x) for x in unseen)
+    """Return the mean accuracy of the held-out models on kept images, `(resamples, sets)`; NaN for none."""
+    fraction, accuracy = (np.float32(x) for x in unseen)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: NDArray[np.float64] = ((sums[1] + share * accuracy) / (sums[0] + share)).astype(np.float64)
+        found: NDArray[np.float64] = ((sums[1] + fraction * accuracy) / (sums[0] + fraction)).astype(
+            np.float64
+        )
     return found
 
 
 def _percentiles(values: NDArray[np.float64], images: int) -> Estimate:
-    """The first value with percentiles of the others; never narrower than so many images allow at 0 or 1.
+    """Return the first value with percentiles of the others.
 
-    Resamples of images that all were right, or all wrong, only repeat that: the exact interval of a share of
-    0 or 1 is the least that can be said then.
+    If all images are right, or all wrong, resamples do not vary; the exact interval of a fraction of 0 or 1 is
+    used then.
     """
     value, low, high = _ends(values)
     if np.ptp(values[0]) == 0:
@@ -209,14 +212,14 @@ def _percentiles(values: NDArray[np.float64], images: int) -> Estimate:
 
 
 def _step(values: NDArray[np.float64], images: int) -> Estimate:
-    """A difference of shares, likewise."""
+    """Return a difference of fractions with percentiles, like `_percentiles`."""
     value, low, high = _ends(values)
     margin = clopper_pearson(0, images, _LEVEL).high if np.ptp(values[0]) == 0 else 0.0
     return Estimate(value, max(-1.0, low - margin), min(1.0, high + margin), images, _LEVEL)
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """The value, and the lowest and highest percentile of all kinds of unseen images."""
+    """Return the value, and the lowest and highest percentile over all kinds of unseen images."""
     value, tail = float(values[0, 0]), (1 - _LEVEL) / 2
     low, high = np.nanquantile(values[:, 1:], [tail, 1 - tail], axis=1)
     return value, min(value, float(low.min())), max(value, float(high.max()))

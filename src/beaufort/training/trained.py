@@ -125,12 +125,12 @@ def load(
         max_batch=max_batch,
         **changes,
     )
-    return replace(network, spec=replace(network.spec, trained_behind=_front_of(facts["recipe"])))
+    return replace(network, spec=replace(network.spec, trained_behind=_filters_of(facts["recipe"])))
 
 
-def _front_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
-    """The image filter that images were behind in a training; empty if there was none."""
+def _filters_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the image filters that were used in training."""
     options = recipe.get("intervention_options", {}) if recipe.get("intervention") == "front" else {}
-    front = options.get("front")
-    texts = [front] if isinstance(front, str) else front
-    return tuple(map(str, texts)) if isinstance(texts, list) else ()
+    found = options.get("front")
+    filters = [found] if isinstance(found, str) else found
+    return tuple(map(str, filters)) if isinstance(filters, list) else ()
