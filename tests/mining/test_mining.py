@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
+from beaufort.data import load_dataset
 from beaufort.mining import (
     BUILT_IN,
     CompositeGenerator,
@@ -26,6 +27,7 @@ from beaufort.mining import (
     PlanItem,
     generate,
     make_plan,
+    open_generated,
     read_generated,
     read_names,
     read_plan,
@@ -91,7 +93,7 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "weather"}, "kind must be one of background, texture, material, got 'weather'"),
+        ({"kind": "a/b"}, "kind must be a valid name of a folder, got 'a/b'"),
         ({"category": "../up"}, "category must be a valid name of a folder, got '../up'"),
         ({"category": ".."}, "category must be a valid name of a folder"),
         ({"nuisance": ""}, "nuisance must be a valid name of a folder, got ''"),
@@ -146,6 +148,54 @@ def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: P
     wood = np.asarray(Image.open(made["cup", "wood"].path), int)
     assert not (wood == (255, 0, 0)).all(axis=2).any()  # and loses it to a material
     assert (wood == 128).all(axis=2).sum() > 500
+
+
+@pytest.mark.parametrize(
+    ("category", "nuisance", "prompt"),
+    [
+        ("alarm_clock", "orange", "A photo of an alarm clock with an orange texture"),
+        ("cup", "dotted", "A photo of a cup with a dotted texture"),
+        ("jeans", "unicorn", "A photo of jeans with a unicorn texture"),
+        ("swimming_trunks", "hourglass", "A photo of swimming trunks with an hourglass texture"),
+        ("dress_shoe_men", "striped", "A photo of a men's dress shoe with a striped texture"),
+        ("t_shirt", "European", "A photo of a T-shirt with a European texture"),
+        ("umbrella", "usual", "A photo of an umbrella with a usual texture"),
+        ("scissors", "uneven", "A photo of scissors with an uneven texture"),
+    ],
+)
+def test_articles_in_prompts(category: str, nuisance: str, prompt: str) -> None:
+    (item,) = make_plan([category], nuisances={"texture": [nuisance]})
+    assert item.prompt == prompt
+
+
+def test_prompts_of_imagenet_d_have_correct_articles() -> None:
+    for item in make_plan(read_names("imagenet-d"), nuisances={"background": ["snow"]}):
+        name = item.prompt.removeprefix("A photo of ").removesuffix(", snow in the background")
+        first, _, noun = name.partition(" ")
+        if item.category in ("jeans", "sunglasses", "swimming_trunks"):
+            assert first not in ("a", "an")
+        else:
+            assert first == ("an" if noun[0] in "aeiou" else "a"), name
+
+
+def test_own_kinds_of_nuisances(cutouts: Path, tmp_path: Path) -> None:
+    plan = make_plan(
+        ["cup"],
+        nuisances={"weather": ["snow"], "viewpoint": ["sky"]},
+        templates={"weather": "A photo of a {category} in {nuisance}"},
+    )
+    assert [item.prompt for item in plan] == ["A photo of a cup in snow", "A photo of a cup, sky"]
+    with pytest.raises(UnknownNameError, match="'wether'"):
+        make_plan(["cup"], nuisances={"weather": ["snow"]}, templates={"wether": "{category} {nuisance}"})
+    write_plan(plan, tmp_path / "plan.csv")
+    assert (
+        generate(read_plan(tmp_path / "plan.csv"), CompositeGenerator(cutouts, size=32), tmp_path / "out")
+        == 2
+    )
+    data, images = open_generated(tmp_path / "out")
+    assert {one.item.kind for one in images} == {"weather", "viewpoint"}
+    assert len(load_dataset(f"mined:{tmp_path / 'out'}#weather")) == 1
+    assert data.classes == ("cup",)
 
 
 def test_every_built_in_surface_differs_with_its_seed() -> None:

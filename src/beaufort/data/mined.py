@@ -33,25 +33,23 @@ def _detect(path: Path) -> bool:
     "mined",
     f"a folder with {SET_FILE} and {MANIFEST}, as `beaufort mine export` writes it",
     _detect,
-    parts=KIND_FOLDERS,
+    parts=None,
 )
 def open_mined(location: str, part: str) -> Dataset:
     """All images, or those of one kind of nuisance: `#texture`."""
     root = Path(location)
     if not root.is_dir():
         raise ImageFileError(f"a mined set must be a folder, got {location}")
-    classes, by_kind = _complete(root) if _detect(root) else (None, True)
-    present = [kind for kind in KIND_FOLDERS if by_kind and (root / kind).is_dir()]
+    classes, present = _complete(root) if _detect(root) else (None, _generated_kinds(root))
     if part and part not in present:
         raise ImageFileError(
-            f"a mined set must have the folder {part!r} that is asked for, got none in {root}"
+            f"folder not found: {root / part}; the kinds of this set are {', '.join(present) or 'unknown'}"
         )
     if present:
         return open_kinds(root, (part,) if part else present, classes)
     if classes is None:
         raise ImageFileError(
-            f"a mined set must have a folder for one of {', '.join(KIND_FOLDERS)} at least, got none in "
-            f"{root}"
+            f"{root} is not a mined set: it contains no images in KIND/CATEGORY/, such as in texture/cup/"
         )
     found = open_class_folders(root, root.name)
     _check_categories(root, found.classes, classes)
@@ -93,8 +91,13 @@ def _check_categories(root: Path, found: Sequence[str], categories: Sequence[str
         )
 
 
-def _complete(root: Path) -> tuple[tuple[str, ...], bool]:
-    """The categories of an exported set, and whether folders of kinds hold them; all of its list is there."""
+def _generated_kinds(root: Path) -> list[str]:
+    """Return the folders of kinds in a folder of generated images."""
+    return sorted(one.name for one in root.glob("[!.]*/") if next(one.glob("[!.]*/[!.]*"), None))
+
+
+def _complete(root: Path) -> tuple[tuple[str, ...], list[str]]:
+    """Return the categories of an exported set, and the folders of its kinds; all files must exist."""
     try:
         about = json.loads((root / SET_FILE).read_text(encoding="utf-8"))
         categories, by_kind = tuple(map(str, about["categories"])), about["layout"] != "image-folder"
@@ -110,4 +113,5 @@ def _complete(root: Path) -> tuple[tuple[str, ...], bool]:
             f"{root} must have all {len(listed)} files of its {MANIFEST}, got none for {len(lost)} (first: "
             f"{lost[0]!r}); copy or export the set again"
         )
-    return categories, by_kind
+    kinds = {name.partition("/")[0] for name in listed if by_kind and name.count("/") == 2}
+    return categories, sorted(kinds)

@@ -16,6 +16,8 @@ from beaufort._core.validation import validate_directory, validate_integer
 from beaufort.data.images import is_image_name, read_image
 from beaufort.mining.plan import MiningError, PlanItem
 
+ON_OBJECT = ("texture", "material")
+"""Kinds of nuisances that change the object; others change what is around it."""
 _GRAY = 0.5
 """Background behind objects with an unusual texture or material."""
 
@@ -75,11 +77,11 @@ class CompositeGenerator:
         choices = category_images(self._cutouts, item.category)
         pixels, mask = self._placed(read_cutout(choices[rng.integers(len(choices))]), rng)
         surface = self._surface(item.nuisance, rng)
-        if item.kind == "background":
-            result = mask * pixels + (1 - mask) * surface
-        else:  # the object keeps its shading, and takes its colors from the surface
+        if item.kind in ON_OBJECT:  # the object keeps its shading, and takes its colors from the surface
             light = pixels.mean(axis=2, keepdims=True)
             result = mask * surface * (0.4 + 0.6 * light) + (1 - mask) * _GRAY
+        else:
+            result = mask * pixels + (1 - mask) * surface
         return Image.fromarray((result.clip(0, 1) * 255).round().astype(np.uint8))
 
     def _placed(

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from beaufort._core.optional import installed, require
 from beaufort._core.validation import validate_choice, validate_count, validate_directory
 from beaufort.data.images import read_image
-from beaufort.mining.composite import category_images, images_digest, read_cutout
+from beaufort.mining.composite import ON_OBJECT, category_images, images_digest, read_cutout
 from beaufort.mining.plan import MiningError, PlanItem
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -204,7 +204,7 @@ class RetouchGenerator(DiffusionGenerator):
             return ImageOps.fit(read_image(path).convert("RGB"), square, Image.Resampling.LANCZOS), None
         cutout = ImageOps.fit(read_cutout(path), square, Image.Resampling.LANCZOS)
         mask = cutout.getchannel("A").point(lambda value: 255 if value > 127 else 0)
-        return cutout.convert("RGB"), ImageOps.invert(mask) if item.kind == "background" else mask
+        return cutout.convert("RGB"), mask if item.kind in ON_OBJECT else ImageOps.invert(mask)
 
     @cached_property
     def _pipeline(self) -> Any:

@@ -14,13 +14,16 @@ from beaufort._core.errors import BeaufortError
 from beaufort._core.files import read_csv, write_output
 from beaufort._core.text import csv_text
 from beaufort._core.validation import validate_choice, validate_count, validate_integer
-from beaufort.mining.names import BUILT_IN, KINDS, prompt_name
+from beaufort.mining.names import BUILT_IN, KINDS, fill_template
 
 TEMPLATES = {
     "background": "A photo of a {category}, {nuisance} in the background",
     "texture": "A photo of a {category} with a {nuisance} texture",
     "material": "A photo of a {category} made of {nuisance}",
 }
+"""Prompts of each kind; an article before a field is adapted to its value."""
+_OTHER = "A photo of a {category}, {nuisance}"
+"""Prompt of other kinds."""
 
 
 class MiningError(BeaufortError, ValueError):
@@ -34,7 +37,7 @@ class PlanItem:
     category: str
     """Intended category, which is the label."""
     kind: str
-    """`background`, `texture` or `material`."""
+    """`background`, `texture`, `material`, or a kind of the user's, such as `weather`."""
     nuisance: str
     prompt: str
     seed: int
@@ -67,7 +70,7 @@ def make_plan(
     Args:
         categories: names, which become labels.
         nuisances: names for each kind; `BUILT_IN` by default.
-        templates: sentences with `{category}` and `{nuisance}` by kind; `TEMPLATES` for other kinds.
+        templates: prompts with `{category}` and `{nuisance}` by kind; `TEMPLATES` by default.
         each: images for each pair.
         sample: number of pairs to draw; all by default.
         seed: seed of the sample and of the images' seeds, which do not depend on the rest of the plan.
@@ -77,13 +80,14 @@ def make_plan(
     """
     validate_count("each", each)
     sentences = {**TEMPLATES, **(templates or {})}
+    kinds = nuisances or BUILT_IN
     for kind, sentence in sentences.items():
-        validate_choice("kind of template", kind, KINDS)
+        validate_choice("kind of template", kind, (*KINDS, *kinds))
         if "{category}" not in sentence or "{nuisance}" not in sentence:
             raise MiningError(f"a template must contain {{category}} and {{nuisance}}, got {sentence!r}")
     pairs = [
-        (category, validate_choice("kind of nuisance", kind, KINDS), nuisance)
-        for kind, names in (nuisances or BUILT_IN).items()
+        (category, kind, nuisance)
+        for kind, names in kinds.items()
         for nuisance in names
         for category in categories
     ]
@@ -93,8 +97,7 @@ def make_plan(
         pairs = [pairs[i] for i in sorted(chosen)]
     items = []
     for category, kind, nuisance in pairs:
-        prompt = sentences[kind].replace("{category}", prompt_name(category))
-        prompt = prompt.replace("{nuisance}", prompt_name(nuisance))
+        prompt = fill_template(sentences.get(kind, _OTHER), category, nuisance)
         for number in range(each):
             facts = json.dumps((seed, category, kind, nuisance, number)).encode()
             own_seed = int.from_bytes(sha256(facts).digest()[:4], "big")
@@ -128,14 +131,13 @@ def read_rows(path: Path) -> list[tuple[PlanItem, dict[str, str]]]:
 
 
 def validate_plan(items: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
-    """Return items with known kinds, valid folder names and no duplicates."""
+    """Return items with valid folder names and no duplicates."""
     if not items:
         raise MiningError("the plan is empty")
     seen: set[str] = set()
     for item in items:
-        if item.kind not in KINDS:
-            raise MiningError(f"kind must be one of {', '.join(KINDS)}, got {item.kind!r}")
-        for name, value in (("category", item.category), ("nuisance", item.nuisance)):
+        names = {"kind": item.kind, "category": item.category, "nuisance": item.nuisance}
+        for name, value in names.items():
             if not value.strip() or value.startswith(".") or set(value) & set("/\\\0\n\r"):
                 raise MiningError(f"{name} must be a valid name of a folder, got {value!r}")
         if not 0 <= item.seed < 2**32:

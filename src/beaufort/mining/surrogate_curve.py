@@ -55,7 +55,7 @@ class _SurrogateSets:
     held_out: int
     """Number of models outside a set."""
     unseen: list[tuple[float, float]]
-    """For an unseen image on which 0, 1, 2 … models fail: probability that a set keeps it, and its accuracy."""
+    """Probability that a set keeps an unseen image on which 0, 1, 2 … models fail, and its accuracy."""
 
 
 def hardness_curve(
@@ -181,7 +181,7 @@ def _mean_accuracies(
 
 
 def _sums(surrogates: _SurrogateSets, weights: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Return how many images each set keeps, and how many a held-out model gets right: `(resamples, sets)`."""
+    """Return the images that each set keeps, and how many a held-out model gets right."""
     correct: Floats = (weights * (right / np.float32(surrogates.held_out))) @ surrogates.kept
     return weights @ surrogates.kept, correct
 
@@ -192,17 +192,14 @@ def _set_accuracies(
     """Return the mean accuracy of the held-out models on kept images, `(resamples, sets)`; NaN for none."""
     fraction, accuracy = (np.float32(x) for x in unseen)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: NDArray[np.float64] = ((sums[1] + fraction * accuracy) / (sums[0] + fraction)).astype(
-            np.float64
-        )
-    return found
+        found = (sums[1] + fraction * accuracy) / (sums[0] + fraction)
+    return np.asarray(found, np.float64)
 
 
 def _percentiles(values: NDArray[np.float64], images: int) -> Estimate:
     """Return the first value with percentiles of the others.
 
-    If all images are right, or all wrong, resamples do not vary; the exact interval of a fraction of 0 or 1 is
-    used then.
+    If all images are right, or all wrong, resamples do not vary, and the exact interval is used.
     """
     value, low, high = _ends(values)
     if np.ptp(values[0]) == 0:
