@@ -16,7 +16,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
-from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
+from beaufort._core.errors import ImageFileError, UnknownNameError
 from beaufort._core.text import csv_text
 from beaufort.cli import app
 from beaufort.data import dataset_kind, load_dataset
@@ -182,7 +182,7 @@ def test_both_layouts_hold_the_same_images(
     assert "The images were not reviewed" in (tmp_path / "a" / "DATASHEET.md").read_text()
     texture = load_dataset(f"mined:{tmp_path / 'a'}#texture")
     assert set(texture.ids) == {one for one in first.ids if one.startswith("texture/")}
-    with pytest.raises(OptionError, match="unknown part 'weather'"):
+    with pytest.raises(ImageFileError, match="'weather' not found"):
         load_dataset(f"mined:{tmp_path / 'a'}#weather")
     with pytest.raises(UnknownNameError, match="'zip'"):
         export_set(tmp_path / "c", images, chosen, layout="zip")

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
@@ -30,6 +31,7 @@ from beaufort.mining import (
     open_generated,
     read_generated,
     read_names,
+    read_omitted,
     read_plan,
     write_plan,
 )
@@ -395,6 +397,115 @@ def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
     with pytest.raises(MiningError, match="'Nothing'"):
         made(1, "none", scheduler="Nothing")
     for weights in (tmp_path / "tiny").rglob("*.safetensors"):
+        weights.rename(weights.with_suffix(".fp16.safetensors"))
+    assert made(3, "fp16") == first
+    for weights in (tmp_path / "tiny").rglob("*.safetensors"):
         weights.rename(weights.with_suffix(".bin"))
     with pytest.raises(MiningError, match="as a pipeline of diffusers with safetensors"):
         made(1, "pickles")
+
+
+def save_tiny(folder: Path) -> Path:
+    pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+    pytest.importorskip("transformers", reason="transformers is not installed; the extra mining has it")
+    from tests.mining.tiny import save_tiny_pipeline
+
+    save_tiny_pipeline(folder)
+    return folder
+
+
+def test_a_generator_is_identified_by_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from beaufort.mining import DiffusionGenerator
+    from tests.mining.tiny import perturb_weights
+
+    tiny = save_tiny(tmp_path / "tiny")
+    plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped"]})
+    generate(plan[:1], DiffusionGenerator(str(tiny), steps=1, size=16), tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    assert generate(plan, DiffusionGenerator("./tiny", steps=1, size=16), tmp_path / "out") == 1
+    perturb_weights(tiny / "unet" / "diffusion_pytorch_model.safetensors")
+    with pytest.raises(MiningError, match="different generator"):
+        generate(plan, DiffusionGenerator("tiny", steps=1, size=16), tmp_path / "out")
+
+
+class FlaggedPipeline:
+    """Returns one blocked, one black and one usable image."""
+
+    scheduler = None
+
+    def __call__(self, *, prompt: list[str], **options: Any) -> Any:
+        images = [
+            Image.new("RGB", (8, 8)),
+            Image.new("RGB", (8, 8)),
+            Image.radial_gradient("L").resize((8, 8)),
+        ]
+        flags = [True, False, False]
+        return SimpleNamespace(images=images[: len(prompt)], nsfw_content_detected=flags[: len(prompt)])
+
+
+def test_blocked_and_uniform_images_are_omitted(tmp_path: Path) -> None:
+    from beaufort.mining import DiffusionGenerator
+
+    plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped", "blotchy"]})
+
+    def generator() -> DiffusionGenerator:
+        made = DiffusionGenerator("tiny", batch=3)
+        vars(made).update(_pipeline=FlaggedPipeline(), facts={"name": "flagged"})
+        return made
+
+    assert generate(plan, generator(), tmp_path / "out") == 1
+    assert read_omitted(tmp_path / "out") == {plan[0].id: "safety checker", plan[1].id: "single color"}
+    assert generate(plan, generator(), tmp_path / "out") == 0  # omitted images are not tried again
+    data, images = open_generated(tmp_path / "out")
+    assert [one.item for one in images] == [plan[2]]
+    assert len(data) == 1
+
+
+def test_a_checkpoint_in_a_single_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = save_tiny(tmp_path / "tiny")
+    import diffusers
+
+    from beaufort.mining import DiffusionGenerator
+
+    kinds: Any = diffusers
+    loaded: list[tuple[str, str]] = []
+
+    def from_single_file(path: str, *, config: str, **options: Any) -> Any:
+        loaded.append((path, config))
+        return kinds.StableDiffusionPipeline.from_pretrained(config)
+
+    monkeypatch.setattr(kinds.StableDiffusionPipeline, "from_single_file", from_single_file)
+    (tmp_path / "sd.safetensors").write_bytes(b"weights")
+    generator = DiffusionGenerator(str(tmp_path / "sd.safetensors"), steps=1, size=16, config=str(tiny))
+    plan = make_plan(["cup"], nuisances={"texture": ["dotted"]})
+    assert generate(plan, generator, tmp_path / "out") == 1
+    assert loaded == [(str(tmp_path / "sd.safetensors"), str(tiny))]
+    facts = read_generated(tmp_path / "out")[0].generator
+    assert (facts["model"], facts["pipeline"]) == ("sd.safetensors", "StableDiffusionPipeline")
+    (tmp_path / "sd.ckpt").write_bytes(b"a pickle")
+    with pytest.raises(MiningError, match=r"must be \.safetensors"):
+        generate(plan, DiffusionGenerator(str(tmp_path / "sd.ckpt")), tmp_path / "other")
+
+
+def test_resuming_decodes_only_what_is_not_in_the_index(
+    cutouts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from beaufort.mining import generation
+
+    plan = make_plan(CATEGORIES)
+    generate(plan[:15], CompositeGenerator(cutouts, size=32), tmp_path / "out")
+    index = tmp_path / "out" / "index.jsonl"
+    lines = index.read_text().split("\n")
+    index.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:20])  # as after a kill
+    decoded: list[Path] = []
+    read = generation.read_image_facts
+    monkeypatch.setattr(generation, "read_image_facts", lambda path: (decoded.append(path), read(path))[1])
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out") == 5
+    assert [path.stem for path in decoded] == [plan[14].id]
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out") == 0
+    assert len(decoded) == 1
+    for damage in (b"", b"{}", b"\xff", b'{"format": "beaufort generated images", "version": 2}'):
+        decoded.clear()
+        index.write_bytes(damage)
+        assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out") == 0
+        assert len(decoded) == 20

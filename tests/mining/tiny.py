@@ -110,3 +110,10 @@ def save_tiny_llava(folder: Path) -> None:
         "<image>{% else %}{{ c['text'] }}{% endif %}{% endfor %}{% endfor %} ASSISTANT:",
     )
     processor.save_pretrained(str(folder))
+
+
+def perturb_weights(path: Path) -> None:
+    """Change the tensors of a safetensors file slightly."""
+    from safetensors.torch import load_file, save_file
+
+    save_file({name: tensor * 1.01 for name, tensor in load_file(path).items()}, path)

@@ -43,7 +43,7 @@ def open_mined(location: str, part: str) -> Dataset:
     classes, present = _complete(root) if _detect(root) else (None, _generated_kinds(root))
     if part and part not in present:
         raise ImageFileError(
-            f"folder not found: {root / part}; the kinds of this set are {', '.join(present) or 'unknown'}"
+            f"folder {part!r} not found in {root}; available: {', '.join(present) or 'none'}"
         )
     if present:
         return open_kinds(root, (part,) if part else present, classes)

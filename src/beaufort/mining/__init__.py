@@ -26,9 +26,18 @@ from beaufort.mining.generation import (
     generate,
     load_generator,
     read_generated,
+    read_omitted,
 )
 from beaufort.mining.names import BUILT_IN, KINDS, read_names
-from beaufort.mining.plan import TEMPLATES, MiningError, PlanItem, make_plan, read_plan, write_plan
+from beaufort.mining.plan import (
+    TEMPLATES,
+    MiningError,
+    OmittedImage,
+    PlanItem,
+    make_plan,
+    read_plan,
+    write_plan,
+)
 from beaufort.mining.predictions import SetPredictions, mined_suite, predict_set
 from beaufort.mining.selection import (
     MinedSelection,
@@ -80,6 +89,7 @@ __all__ = [
     "MinedSelection",
     "MinedSet",
     "MiningError",
+    "OmittedImage",
     "PlanItem",
     "RetouchGenerator",
     "SelectedImage",
@@ -109,6 +119,7 @@ __all__ = [
     "read_choices",
     "read_generated",
     "read_names",
+    "read_omitted",
     "read_plan",
     "read_selection",
     "score_choices",

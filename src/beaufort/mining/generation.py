@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from PIL import Image, PngImagePlugin
 
 from beaufort._core.errors import OptionError
-from beaufort._core.files import remove_leftovers, write_bytes
+from beaufort._core.files import remove_leftovers, write_bytes, write_output
 from beaufort._core.validation import validate_choice
 from beaufort.data.images import read_image
 from beaufort.mining.composite import CompositeGenerator
 from beaufort.mining.conditional import ConditionalGenerator
 from beaufort.mining.diffusion import DiffusionGenerator, RetouchGenerator
-from beaufort.mining.plan import MiningError, PlanItem, read_rows, validate_plan, write_plan
+from beaufort.mining.plan import (
+    MiningError,
+    OmittedImage,
+    PlanItem,
+    read_plan,
+    read_rows,
+    validate_plan,
+    write_plan,
+)
 
 PLAN = "plan.csv"
 """Copy of the plan in the folder of the images, so that later steps know which images must exist."""
+INDEX = "index.jsonl"
+"""List of the generated and the omitted images, so that resuming does not decode them."""
 _KEY = "beaufort"
+_HEADER = {"format": "beaufort generated images", "version": 1}
 
 
 class Generator(Protocol):
@@ -41,8 +55,8 @@ class Generator(Protocol):
     def check(self, items: Sequence[PlanItem]) -> None:
         """Raise an error if one of the items cannot be generated."""
 
-    def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
-        """Return the images of at most `batch` items."""
+    def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image | OmittedImage]:
+        """Return the images of at most `batch` items, or why one is omitted."""
         ...
 
 
@@ -134,34 +148,66 @@ def generate(
     """Generate the images of a plan that are missing in a folder, and return how many were generated.
 
     An interrupted run can be resumed with the same result. A folder with images of a different plan or
-    generator is rejected before anything is generated.
+    generator is rejected before anything is generated. Images that the generator omits are not tried again;
+    see `read_omitted`.
 
     Args:
         items: the plan.
         generator: the generator.
-        output: the folder, with images at `KIND/CATEGORY/ID.png` beside `plan.csv`.
+        output: the folder, with images at `KIND/CATEGORY/ID.png` beside `plan.csv` and `index.jsonl`.
         progress: called with the number of existing images and the number of all.
     """
     plan = validate_plan(items)
     generator.check(plan)
-    existing = _check_folder(plan, generator, output)
+    facts = _plain(generator.facts)
+    index = _check_folder(plan, facts, output)
     write_plan(plan, output / PLAN)
-    missing = [item for item in plan if item.id not in existing]
-    for start in range(0, len(missing), generator.batch):
-        some = missing[start : start + generator.batch]
-        for item, image in zip(some, generator.make(some), strict=True):
-            path = output / item.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(path.parent)
-            write_bytes(path, _encode(image, item, generator))
-        if progress is not None:
-            progress(len(plan) - len(missing) + start + len(some), len(plan))
-    return len(missing)
+    missing = [item for item in plan if item.id not in index]
+    if not missing:
+        return 0
+    text, generated, cleaned = json.dumps(facts), 0, set[Path]()
+    with (output / INDEX).open("a", encoding="utf-8") as lines:
+        for start in range(0, len(missing), generator.batch):
+            some = missing[start : start + generator.batch]
+            for item, image in zip(some, generator.make(some), strict=True):
+                entry: _Entry = {"id": item.id}
+                if isinstance(image, OmittedImage):
+                    entry["omitted"] = image.reason
+                else:
+                    path = output / item.file
+                    if path.parent not in cleaned:
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        remove_leftovers(path.parent)
+                        cleaned.add(path.parent)
+                    write_bytes(path, _encode(image, item, text))
+                    entry |= _state(path.stat())
+                    generated += 1
+                lines.write("\n" + json.dumps(entry))
+            lines.flush()
+            if progress is not None:
+                progress(len(plan) - len(missing) + start + len(some), len(plan))
+    return generated
 
 
 def read_generated(folder: Path) -> tuple[GeneratedImage, ...]:
-    """Return the generated images in a folder, in the order of their paths."""
-    return tuple(map(read_image_facts, _image_files(folder)))
+    """Return the generated images in a folder, in the order of their paths.
+
+    Images in the index that have not changed are not decoded.
+    """
+    facts, index = _read_index(folder)
+    planned = {item.id: item for item in read_plan(folder / PLAN)} if index else {}
+    return tuple(
+        GeneratedImage(folder / file, planned[id], facts)
+        if id in planned and planned[id].file == file and _matches(index.get(id), state)
+        else read_image_facts(folder / file)
+        for file, id, state in _image_files(folder)
+    )
+
+
+def read_omitted(folder: Path) -> dict[str, str]:
+    """Return the reasons for which planned images were omitted, by the id of the item."""
+    _, index = _read_index(folder)
+    return {id: entry["omitted"] for id, entry in index.items() if "omitted" in entry}
 
 
 def read_image_facts(path: Path) -> GeneratedImage:
@@ -181,33 +227,9 @@ def read_image_facts(path: Path) -> GeneratedImage:
     return GeneratedImage(path, item, generator)
 
 
-def _check_folder(plan: Sequence[PlanItem], generator: Generator, output: Path) -> set[str]:
-    """Return the ids of existing images; an error if the folder belongs to a different plan or generator."""
-    planned = {item.id for item in plan}
-    facts = _plain(generator.facts)
-    existing = set()
-    for found in map(read_image_facts, _image_files(output)):
-        if found.item.id not in planned:
-            raise MiningError(
-                f"{found.item.file} in {output} is not in the plan ({found.item.prompt!r}, seed "
-                f"{found.item.seed}); restore the row, move the image away, or use a new folder"
-            )
-        if found.generator != facts:
-            raise MiningError(
-                f"{output} was filled by a different generator or with different settings: "
-                f"{json.dumps(found.generator)} for {found.item.file}, now {json.dumps(facts)}"
-            )
-        existing.add(found.item.id)
-    return existing
-
-
-def _image_files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.glob("*/*/*.png")) if not path.name.startswith("."))
-
-
-def _encode(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
+def _encode(image: Image.Image, item: PlanItem, facts: str) -> bytes:
     about = PngImagePlugin.PngInfo()
-    about.add_itxt(_KEY, json.dumps({"item": asdict(item), "generator": _plain(generator.facts)}))
+    about.add_itxt(_KEY, f'{{"item": {json.dumps(asdict(item))}, "generator": {facts}}}')
     buffer = io.BytesIO()
     image.convert("RGB").save(buffer, "PNG", pnginfo=about)
     return buffer.getvalue()
@@ -216,3 +238,84 @@ def _encode(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
 def _plain(facts: Mapping[str, Any]) -> Any:
     """Return facts after a round trip through JSON, for comparison."""
     return json.loads(json.dumps(facts))
+
+
+# The index: a line with the facts of the generator, then a line for each image. An image whose size and time
+# are those of its line was written completely by this generator, so that it need not be decoded. Each line
+# begins with a line break, so that the rest of a line that was cut off does not damage the next one.
+
+_Entry = dict[str, Any]
+
+
+def _check_folder(plan: Sequence[PlanItem], facts: Mapping[str, Any], output: Path) -> dict[str, _Entry]:
+    """Return the index of a plan's images; an error if the folder has another plan or generator."""
+    planned = {item.id: item for item in plan}
+    known_facts, known = _read_index(output)
+    if known_facts != facts:
+        known = {}
+    index = {id: entry for id, entry in known.items() if "omitted" in entry and id in planned}
+    for file, id, state in _image_files(output):
+        if id not in planned or planned[id].file != file or not _matches(known.get(id), state):
+            _check_image(read_image_facts(output / file), planned, facts, output)
+        index[id] = {"id": id, **state}
+    if known_facts != facts or index != known:
+        lines = [{**_HEADER, "generator": facts}, *index.values()]
+        write_output(output / INDEX, "\n".join(map(json.dumps, lines)).encode())
+    return index
+
+
+def _check_image(
+    image: GeneratedImage, planned: Container[str], facts: Mapping[str, Any], output: Path
+) -> None:
+    item = image.item
+    if item.id not in planned:
+        raise MiningError(
+            f"{item.file} in {output} is not in the plan ({item.prompt!r}, seed {item.seed}); restore the "
+            "row, move the image away, or use a new folder"
+        )
+    if image.generator != facts:
+        raise MiningError(
+            f"{output} was filled by a different generator or with different settings: "
+            f"{json.dumps(image.generator)} for {item.file}, now {json.dumps(facts)}"
+        )
+
+
+def _read_index(folder: Path) -> tuple[Any, dict[str, _Entry]]:
+    """Return the facts of the generator and the entries by id; nothing if the index is missing or damaged."""
+    try:
+        header, *lines = (folder / INDEX).read_text(encoding="utf-8").split("\n")
+        about = json.loads(header)
+        facts = about.pop("generator")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None, {}
+    index = {}
+    for line in lines:
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):  # cut off by a kill
+            entry = json.loads(line)
+            index[entry["id"]] = dict(entry)
+    return (facts, index) if about == _HEADER else (None, {})
+
+
+def _image_files(folder: Path) -> Iterator[tuple[str, str, _Entry]]:
+    """Yield the path, the id and the state of each PNG file, in the order of the paths."""
+    for parent in sorted(path for path in folder.glob("*/*") if path.is_dir()):
+        with os.scandir(parent) as found:
+            files = sorted(
+                (
+                    (one.name, _state(one.stat()))
+                    for one in found
+                    if one.name.endswith(".png") and not one.name.startswith(".")
+                ),
+                key=itemgetter(0),
+            )
+        place = parent.relative_to(folder).as_posix()
+        for name, state in files:
+            yield f"{place}/{name}", name.removesuffix(".png"), state
+
+
+def _state(status: os.stat_result) -> _Entry:
+    return {"bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+
+
+def _matches(entry: _Entry | None, state: _Entry) -> bool:
+    return entry is not None and all(entry.get(key) == value for key, value in state.items())

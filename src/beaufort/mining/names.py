@@ -54,33 +54,9 @@ def prompt_name(name: str) -> str:
 
 
 _PLURALS = frozenset(
-    [
-        "binoculars",
-        "clippers",
-        "earphones",
-        "glasses",
-        "goggles",
-        "headphones",
-        "jeans",
-        "leggings",
-        "overalls",
-        "pajamas",
-        "pants",
-        "pliers",
-        "scissors",
-        "shorts",
-        "sunglasses",
-        "tights",
-        "trousers",
-        "trunks",
-        "tweezers",
-        "broccoli",
-        "bread",
-        "cheese",
-        "pasta",
-        "rice",
-        "soap",
-    ]
+    {"binoculars", "clippers", "earphones", "glasses", "goggles", "headphones", "jeans", "leggings"}
+    | {"overalls", "pajamas", "pants", "pliers", "scissors", "shorts", "sunglasses", "tights", "trousers"}
+    | {"trunks", "tweezers", "broccoli", "bread", "cheese", "pasta", "rice", "soap"}
 )
 """Last words of plural and mass nouns, which have no article; other names are singular."""
 

@@ -53,6 +53,13 @@ class PlanItem:
         return f"{self.kind}/{self.category}/{self.id}.png"
 
 
+@dataclass(frozen=True)
+class OmittedImage:
+    """Stands for an image that a generator made but that cannot be used, such as a blocked one."""
+
+    reason: str
+
+
 _COLUMNS = tuple(field.name for field in fields(PlanItem))
 
 

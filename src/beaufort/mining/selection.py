@@ -19,7 +19,7 @@ from beaufort._core.text import csv_text
 from beaufort._core.validation import validate_unique
 from beaufort.data import Dataset, load_dataset
 from beaufort.metrics.stats import Estimate, clopper_pearson
-from beaufort.mining.generation import PLAN, GeneratedImage, read_generated
+from beaufort.mining.generation import PLAN, GeneratedImage, read_generated, read_omitted
 from beaufort.mining.plan import MiningError, read_plan
 from beaufort.mining.predictions import SetPredictions
 
@@ -81,8 +81,9 @@ def open_generated(folder: Path) -> tuple[Dataset, tuple[GeneratedImage, ...]]:
     images = {one.path.relative_to(folder).as_posix(): one for one in read_generated(folder)}
     if not images:
         raise MiningError(f"{folder} contains no images; generate them with `beaufort mine generate`")
-    planned = {item.file: None for item in read_plan(folder / PLAN)}
-    if missing := [file for file in planned if file not in images]:
+    planned = {item.file: item.id for item in read_plan(folder / PLAN)}
+    omitted = read_omitted(folder)
+    if missing := [file for file, id in planned.items() if file not in images and id not in omitted]:
         raise MiningError(
             f"{len(missing)} of {len(planned)} planned images are missing in {folder} (first: {missing[0]}); "
             "generate them with `beaufort mine generate`"
