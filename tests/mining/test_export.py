@@ -87,7 +87,7 @@ def test_a_set_has_what_people_accepted(
     for line in (out / "manifest.sha256").read_text().splitlines():
         digest, name = line.split("  ")
         assert sha256((out / name).read_bytes()).hexdigest() == digest
-    rows = {row["file"]: row for row in pq.read_table(out / "metadata.parquet").to_pylist()}
+    rows = {row["file_name"]: row for row in pq.read_table(out / "metadata.parquet").to_pylist()}
     assert set(rows) == wanted
     by_file = {one.item.file: one for one in kept}
     for file, row in rows.items():
@@ -95,8 +95,8 @@ def test_a_set_has_what_people_accepted(
         assert (row["prompt"], row["seed"], row["nuisance"]) == (item.prompt, item.seed, item.nuisance)
         assert json.loads(row["generator"])["name"] == "composite"
         assert (row["votes_yes"], row["votes_no"]) == (2, 0)
-        assert dict(row["surrogates"]).keys() == {"bold", "middle"}
-        assert item.category not in dict(row["surrogates"]).values()
+        assert [one["model"] for one in row["surrogates"]] == ["bold", "middle"]
+        assert item.category not in {one["predicted"] for one in row["surrogates"]}
     assert json.loads((out / "categories.json").read_text()) == {"cup": [2, 3], "kite": [1, 4], "leaf": [0]}
     sheet = (out / "DATASHEET.md").read_text()
     for text in (
@@ -203,6 +203,42 @@ def test_metadata_that_are_others(chosen: Path, images: Path, tmp_path: Path) ->
     path.write_bytes(b"PAR1")
     with pytest.raises(MiningError, match="as metadata of `beaufort mine export`"):
         open_set(str(tmp_path / "set"))
+
+
+def test_metadata_of_earlier_versions(chosen: Path, images: Path, tmp_path: Path) -> None:
+    export_set(tmp_path / "set", images, chosen)
+    now = open_set(str(tmp_path / "set"))
+    path = tmp_path / "set" / "metadata.parquet"
+    table = pq.read_table(path)
+    maps = [[(one["model"], one["predicted"]) for one in row] for row in table["surrogates"].to_pylist()]
+    kind = pa.map_(pa.string(), pa.string())
+    table = table.drop_columns(["surrogates"]).append_column("surrogates", pa.array(maps, kind))
+    pq.write_table(table.rename_columns({"file_name": "file"}), path)
+    before = open_set(str(tmp_path / "set"))
+    assert (before.images, before.surrogates) == (now.images, now.surrogates)
+
+
+def test_hugging_face_loads_a_set(chosen: Path, images: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    export_set(tmp_path / "set", images, chosen, labels=WIDE_LABELS)
+    loaded = datasets.load_dataset(
+        "imagefolder", data_dir=str(tmp_path / "set"), split="train", cache_dir=str(tmp_path / "cache")
+    )
+    mined = open_set(str(tmp_path / "set"))
+    assert len(loaded) == len(mined.data)
+    rows = {row["id"]: row for row in loaded}
+    for place, id in enumerate(mined.data.ids):
+        row = rows[Path(id).stem]
+        assert row["category"] == mined.data.classes[mined.data.labels[place]]
+        assert row["nuisance"] == mined.images[place].nuisance
+        assert (np.asarray(row["image"]) == mined.data[place].image).all()
+
+
+def test_omitted_images_are_counted_in_the_datasheet(chosen: Path, images: Path, tmp_path: Path) -> None:
+    with (images / "index.jsonl").open("a") as file:
+        file.write('\n{"id": "1", "omitted": "safety checker"}\n{"id": "2", "omitted": "safety checker"}')
+    export_set(tmp_path / "set", images, chosen)
+    assert "omitted (safety checker): 2 images" in (tmp_path / "set" / "DATASHEET.md").read_text()
 
 
 def test_a_category_may_be_called_as_a_kind_is(tmp_path: Path) -> None:

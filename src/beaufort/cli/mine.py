@@ -85,7 +85,8 @@ def generate(
     generator: Annotated[
         str,
         typer.Option(
-            help="composite:CUTOUTS, folder:LIST.csv, diffusers:DIRECTORY-OR-NAME, or conditional:DIRECTORY."
+            help="composite:CUTOUTS, folder:LIST.csv, diffusers:MODEL (directory, name or .safetensors file) "
+            "or conditional:DIRECTORY."
         ),
     ],
     options: ModelOptions = None,
@@ -95,16 +96,22 @@ def generate(
     `beaufort mine generate plan.csv images/ --generator composite:cutouts/ --set size=224`
 
     Options of composite: surfaces, size, fill; of diffusers: steps, size, scheduler, guidance, dtype, device,
-    batch, and to change photos: photos, task, strength; of conditional: steps, guidance, device, batch.
+    batch, variant, revision, config (of a single file), and to change photos: photos, task, strength; of
+    conditional: steps, guidance, device, batch.
     """
     from beaufort.mining import generate as generate_all
-    from beaufort.mining import load_generator, read_plan
+    from beaufort.mining import load_generator, read_omitted, read_plan
 
     items = read_plan(plan)
     loaded = load_generator(generator, **model_options(options))
     with progress_bar("generate") as show:
         new = generate_all(items, loaded, output, progress=show)
-    typer.echo(f"{counted(new, 'image')} written to {printable(output)}, {len(items) - new} existed")
+    planned = {item.id for item in items}
+    omitted = Counter(reason for id, reason in read_omitted(output).items() if id in planned)
+    existed = len(items) - new - omitted.total()
+    typer.echo(f"{counted(new, 'image')} written to {printable(output)}, {existed} existed")
+    for reason, count in omitted.items():
+        typer.echo(f"{counted(count, 'image')} omitted: {printable(reason)}")
 
 
 @app.command()

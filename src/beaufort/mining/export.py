@@ -17,7 +17,7 @@ from beaufort._core.text import counted
 from beaufort._core.validation import validate_choice, validate_output_directory
 from beaufort.data import KIND_FOLDERS, MANIFEST, SET_FILE, Dataset, load_dataset, parse_spec
 from beaufort.data.labels import Grouping, read_grouping
-from beaufort.mining.generation import GeneratedImage, read_image_facts
+from beaufort.mining.generation import GeneratedImage, read_image_facts, read_omitted
 from beaufort.mining.plan import MiningError
 from beaufort.mining.predictions import find_labels
 from beaufort.mining.review import ImageDecision, Review, decisions, open_review, review_status
@@ -37,7 +37,6 @@ class _Row:
     image: GeneratedImage
     selected: SelectedImage
     decision: ImageDecision | None
-    content: bytes
 
 
 def export_set(
@@ -88,28 +87,45 @@ def export_set(
     }
     texts = {"title": title, "license": license_text, "layout": layout, "reviewed_by": reviewed_by}
     about = {"format": "beaufort mined set", "version": 1, "layout": layout, "categories": categories}
-    contents = {name: row.content for name, row in files.items()} | {
+    contents = {
         METADATA: _metadata_file(files),
-        DATASHEET: _datasheet(texts, rows, listed, review, grouping).encode(),
+        DATASHEET: _datasheet(texts, rows, listed, review, grouping, read_omitted(images)).encode(),
         SET_FILE: _json(about),
     }
     if grouping is not None:
         contents[CATEGORIES] = _json(grouping)
-    _write(output, contents)
+    _write(output, files, contents)
     return len(rows)
 
 
-def _write(output: Path, contents: Mapping[str, bytes]) -> None:
+def _write(output: Path, images: Mapping[str, _Row], contents: Mapping[str, bytes]) -> None:
     """Write missing files, then the manifest; files of a different set are an error."""
-    existing = [path for path in sorted(output.rglob("*")) if not path.is_dir() and not remove_leftover(path)]
-    for path in existing:
-        if contents.get(path.relative_to(output).as_posix()) != path.read_bytes():
+    digests = {name: row.selected.sha256 for name, row in images.items()}
+    digests |= {name: sha256(content).hexdigest() for name, content in contents.items()}
+    existing = set()
+    for path in output.rglob("*"):
+        if path.is_dir() or remove_leftover(path):
+            continue
+        name = path.relative_to(output).as_posix()
+        if digests.get(name) != sha256(path.read_bytes()).hexdigest():
             raise MiningError(f"{path} is not part of this set; export it into a new or empty folder")
+        existing.add(name)
+    for name, row in images.items():  # one at a time, because a set may be larger than the memory
+        if name not in existing:
+            write_bytes(output / name, _content(row.image.path, row.selected))
     for name, content in contents.items():
-        if output / name not in existing:
+        if name not in existing:
             write_bytes(output / name, content)
-    lines = [f"{sha256(content).hexdigest()}  {name}\n" for name, content in sorted(contents.items())]
+    lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
     write_bytes(output / MANIFEST, "".join(lines).encode())  # marks the set as complete
+
+
+def _content(path: Path, selected: SelectedImage) -> bytes:
+    """Return the content of an image, which must be that of the selection."""
+    content = path.read_bytes()
+    if sha256(content).hexdigest() != selected.sha256:
+        raise MiningError(f"{selected.file} changed after the selection; generate it again, or select again")
+    return content
 
 
 def _rows(
@@ -139,15 +155,13 @@ def _rows(
             raise MiningError(
                 f"image not found: {images / one.file}; generate it again with `beaufort mine generate`"
             )
-        content = path.read_bytes()
-        if sha256(content).hexdigest() != one.sha256:
-            raise MiningError(f"{one.file} changed after the selection; generate it again, or select again")
+        _content(path, one)
         image = read_image_facts(images / one.file)
         if (image.item.file, image.item.category) != (one.file, one.category):
             raise MiningError(
                 f"{one.file} as {one.category!r} was generated as {image.item.file}; select again"
             )
-        yield _Row(image, one, decision, content)
+        yield _Row(image, one, decision)
 
 
 def _decisions(review: Review, images: Path, decided_only: bool) -> dict[str, ImageDecision]:
@@ -174,7 +188,7 @@ def _metadata_file(files: Mapping[str, _Row]) -> bytes:
     votes = [row.decision for row in files.values()]
     table = pa.table(
         {
-            "file": list(files),
+            "file_name": list(files),  # as Hugging Face's `imagefolder` requires
             "sha256": [one.sha256 for one in selected],
             **{
                 name: [getattr(item, name) for item in items]
@@ -182,9 +196,10 @@ def _metadata_file(files: Mapping[str, _Row]) -> bytes:
             },
             "seed": pa.array([item.seed for item in items], pa.int64()),
             "generator": [json.dumps(row.image.generator, sort_keys=True) for row in files.values()],
-            "surrogates": pa.array(
-                [list(one.predicted.items()) for one in selected], pa.map_(pa.string(), pa.string())
-            ),
+            "surrogates": [
+                [{"model": model, "predicted": name} for model, name in one.predicted.items()]
+                for one in selected
+            ],
             "votes_yes": pa.array([one and one.yes for one in votes], pa.int32()),
             "votes_no": pa.array([one and one.no for one in votes], pa.int32()),
             "settled": pa.array([one and one.settled for one in votes], pa.bool_()),
@@ -205,6 +220,7 @@ def _datasheet(
     listed: Sequence[SelectedImage],
     review: Review | None,
     grouping: Grouping | None,
+    omitted: Mapping[str, str],
 ) -> str:
     """Return the datasheet as Markdown."""
     items = [row.image.item for row in rows]
@@ -223,6 +239,7 @@ def _datasheet(
         **texts,
         items=items,
         generated=len(listed),
+        omitted=Counter(omitted.values()),
         kept=sum(one.kept for one in listed),
         generators=list({quoted(row.image.generator): row.image.generator for row in rows}),
         surrogates=surrogates,
@@ -295,11 +312,12 @@ def _read_metadata(path: Path) -> Mapping[str, tuple[SetImage, tuple[str, ...]]]
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, columns=["file", "kind", "nuisance", "surrogates"], use_threads=False)
+        file = "file_name" if "file_name" in pq.read_schema(path).names else "file"  # earlier versions
+        table = pq.read_table(path, columns=[file, "kind", "nuisance", "surrogates"], use_threads=False)
         return {
-            str(row["file"]): (
+            str(row[file]): (
                 SetImage(str(row["kind"]), str(row["nuisance"])),
-                tuple(str(name) for name, _ in row["surrogates"]),
+                tuple(str(one["model"] if file == "file_name" else one[0]) for one in row["surrogates"]),
             )
             for row in table.to_pylist()
         }
