@@ -155,6 +155,11 @@ VALUES: dict[str, str] = {"absent": "missing", "whole": "complete"}
 """Values that have a new name, where they are words of an output and in no fingerprint: {"old": "new"}."""
 
 CHANGED: dict[str, dict[str, str]] = {
+    "mining": {
+        r"export( folders)?: file set2?/metadata\.parquet: (columns|values)": (
+            "`file_name` instead of `file`, and predictions as a list instead of a map, for Hugging Face"
+        ),
+    },
     "results": {
         r"place( options)?: stdout: shifts\[\]\.(p|p_holm|percentile|scatter)": (
             "the verdict is about the scatter of the fitted models, no longer about the sampling noise alone"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,8 @@ def answered(*rows: tuple[str, bool, str]) -> list[ChoiceReply]:
 def test_coverage_stands_beside_accuracy() -> None:
     said = ["chair"] * 6 + ["bucket"] * 2 + ["chair or bucket", "dunno"]
     found = score_choices(answered(*((str(i), i % 2 == 0, text) for i, text in enumerate(said))))
-    assert found.counts == {"right": 6, "wrong": 2, "both": 1, "neither": 1}
+    nothing = {"refused": 0, "unreadable": 0}
+    assert found.counts == {"right": 6, "wrong": 2, "both": 1, "neither": 1, **nothing}
     assert found.accuracy is not None
     assert found.accuracy.value == 0.75
     assert found.coverage.value == 0.8
@@ -121,12 +123,18 @@ class Stub:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.troubles: list[int] = []
+        self.odd: list[Reply] = []
+        self.together: threading.Barrier | None = None
         service = JsonService(self._answer)
         self.address, self.close = f"{service.url}/v1", service.close
 
     def _answer(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         if self.troubles:
             return Reply(b"", self.troubles.pop(0))
+        if self.odd:
+            return self.odd.pop(0)
+        if self.together is not None:
+            self.together.wait()
         self.asked.append({"path": path, **body})
         self.keys.append(headers.get("Authorization"))
         text, image = body["messages"][0]["content"]
@@ -229,6 +237,88 @@ def test_answers_that_are_damaged(stub: Stub, asked: Any, tmp_path: Path) -> Non
         path.write_text("\n".join([*lines, more]) + "\n")
         with pytest.raises(MiningError, match=message):
             read_choices(path, data)
+
+
+REFUSAL = {"error": {"code": "content_filter", "message": "Your request was blocked by our policy."}}
+ODD = {
+    "refused": [
+        Reply(REFUSAL, 400),
+        Reply({"choices": [{"message": {"content": None, "refusal": "I cannot help with this."}}]}),
+        Reply({"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]}),
+    ],
+    "unreadable": [
+        Reply({"choices": [{"message": {"content": None}}]}),
+        Reply({"choices": []}),
+        Reply({"choices": [{"message": None}]}),
+        Reply({"choices": [{"message": {"content": [{"type": "text"}]}}]}),
+    ],
+}
+
+
+def test_refusals_and_unreadable_replies_are_outcomes(stub: Stub, asked: Any, tmp_path: Path) -> None:
+    data, questions = asked
+    model = load_chat_model(f"{stub.address}#tiny", retries=0)
+    stub.odd = [one for some in ODD.values() for one in some]
+    path = tmp_path / "replies.jsonl"
+    replies = ask_questions(model, questions, data, path)
+    assert [one.problem for one in replies[:7]] == ["refused"] * 3 + ["unreadable"] * 4
+    assert "policy" in replies[0].reply
+    assert not any(one.problem for one in replies[7:])
+    assert len(stub.asked) == 53
+    assert read_choices(path)[1] == replies
+    scores = score_choices(replies)
+    assert (scores.counts["refused"], scores.counts["unreadable"]) == (3, 4)
+    assert scores.coverage.value == pytest.approx(53 / 60)
+    stub.asked.clear()
+    assert ask_questions(model, questions, data, path) == replies
+    assert not stub.asked
+    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "cup"}]
+    stub.odd = [Reply({"choices": [{"message": {"content": parts}}]})]
+    assert model.reply(Image.new("RGB", (32, 32)), "?") == "a cup"
+
+
+def test_other_rejected_requests_end_it_and_keep_replies(stub: Stub, asked: Any, tmp_path: Path) -> None:
+    data, questions = asked
+    model = load_chat_model(f"{stub.address}#tiny", retries=0, requests=4)
+    path = tmp_path / "replies.jsonl"
+    ask_questions(model, questions[:20], data, path)
+    stub.odd = [Reply({"error": {"message": "unknown model"}}, 404)]
+    with pytest.raises(ModelError, match="status 404"):
+        ask_questions(model, questions, data, path)
+    assert 20 <= len(read_choices(path)[1]) < 30
+    assert len(ask_questions(model, questions, data, path)) == 60
+
+
+def test_concurrent_requests(stub: Stub, asked: Any, tmp_path: Path) -> None:
+    data, questions = asked
+    one_by_one = ask_questions(load_chat_model(f"{stub.address}#tiny"), questions, data, tmp_path / "a.jsonl")
+    stub.together = threading.Barrier(4, timeout=20)  # passes only if four requests are open
+    seen: list[int] = []
+    replies = ask_questions(
+        load_chat_model(f"{stub.address}#tiny", requests=4),
+        questions,
+        data,
+        tmp_path / "b.jsonl",
+        progress=lambda done, of: seen.append(done),
+    )
+    assert replies == one_by_one
+    assert seen == list(range(1, 61))
+
+
+def test_rate_limits(stub: Stub) -> None:
+    waited: list[float] = []
+    model = HttpChatModel(stub.address, "tiny", per_minute=60, sleep=waited.append)
+    image = Image.new("RGB", (32, 32))
+    for _ in range(3):
+        model.reply(image, "a: b, c.")
+    assert waited == [pytest.approx(1, abs=0.3), pytest.approx(2, abs=0.3)]
+    waited.clear()
+    model = HttpChatModel(stub.address, "tiny", sleep=waited.append)
+    stub.odd = [Reply({}, 429, {"Retry-After": "120"})]
+    model.reply(image, "a: b, c.")
+    assert waited == [120]
+    model.reply(image, "a: b, c.")  # a new request waits, too
+    assert waited[1] == pytest.approx(120, abs=5)
 
 
 def test_services_that_do_not_answer(stub: Stub) -> None:

@@ -222,7 +222,7 @@ def evaluate(
     output: Output = Path("evaluation"),
     choices: Annotated[
         list[Path] | None,
-        typer.Option(help="Answers of a vision-language model, from `beaufort mine ask` (repeatable)."),
+        typer.Option(help="Replies of a vision-language model, from `beaufort mine ask` (repeatable)."),
     ] = None,
 ) -> None:
     """Evaluate models on a mined set, and report where they fail: kinds, nuisances, categories, confusions.
@@ -256,7 +256,7 @@ def evaluate(
 @app.command()
 def ask(
     location: Set,
-    output: Annotated[Path, typer.Argument(help="JSON lines file for the answers.")],
+    output: Annotated[Path, typer.Argument(help="JSON Lines file for the replies.")],
     *,
     model: RequiredModel,
     options: ModelOptions = None,
@@ -278,16 +278,17 @@ def ask(
     `beaufort mine ask chairs/ llava.jsonl --model http://127.0.0.1:8000/v1#llava --favorites c.onnx`
 
     The model is `transformers:DIRECTORY-OR-NAME` or a service, `http://HOST/v1#MODEL`. Options of services:
-    token (the name of the environment variable with the key), temperature, max_tokens, timeout, retries; of
-    transformers: device, dtype, max_tokens.
+    token (the name of the environment variable with the key), temperature, max_tokens, timeout, retries,
+    requests (at a time), per_minute; of transformers: device, dtype, max_tokens. Refusals and unreadable
+    replies are saved and counted.
     """
     from beaufort.mining import SCORINGS, ask_about_set, load_chat_model, score_choices
-    from beaufort.mining.two_way_choice import ESTIMATES
+    from beaufort.mining.two_way_choice import ESTIMATES, OUTCOMES
 
     validate_choice("scoring", scoring, SCORINGS)  # before the questions, which may take hours
     chat_model = load_chat_model(model, **model_options(options))
     with predictions_bar() as show, progress_bar("questions") as bar:
-        answers = ask_about_set(
+        replies = ask_about_set(
             location,
             chat_model,
             favorites,
@@ -299,13 +300,16 @@ def ask(
             progress=bar,
             **parse_labels(labels, []),
         )
-    scores = score_choices(answers, scoring=scoring)
+    scores = score_choices(replies, scoring=scoring)
     rows = [("", f"{scoring}, {counted(scores.images, 'image')}, {counted(scores.questions, 'question')}")]
     for attribute, name in ESTIMATES.items():
         estimate = getattr(scores, attribute)
         rows.append((name, "undefined" if estimate is None else f"{estimate:.1%}"))
     typer.echo(table(rows))
-    typer.echo(", ".join(f"{count} {name}" for name, count in scores.counts.items()) + "; chance is 50 %")
+    counts = [
+        f"{scores.counts[name]} {name}" for name in OUTCOMES if name in OUTCOMES[:4] or scores.counts[name]
+    ]
+    typer.echo(", ".join(counts) + "; chance is 50 %")
 
 
 def _by_kind(option: str, texts: list[str] | None) -> dict[str, str]:

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import inspect
 import io
 import json
+import re
+import threading
+import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from PIL import Image
 
 from beaufort._core.optional import require
 from beaufort._core.text import without_secrets
-from beaufort._core.validation import validate_choice
+from beaufort._core.validation import validate_choice, validate_integer, validate_positive
 from beaufort.mining.diffusion import DTYPES
 from beaufort.mining.plan import MiningError
-from beaufort.models.http import Service, validate_address
+from beaufort.models.http import RejectedRequestError, Service, validate_address
 
 _MAX_BYTES = 1 << 22
 """Largest response of a service."""
 
 
+class NoChatReplyError(MiningError):
+    """A question to which a model gives no usable reply, although others may have one."""
+
+    def __init__(self, outcome: Literal["refused", "unreadable"], message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
 class ChatModel(Protocol):
     """A model that replies to questions about images."""
+
+    concurrency: int
+    """Largest number of concurrent calls of `reply`."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -32,7 +47,7 @@ class ChatModel(Protocol):
         ...
 
     def reply(self, image: Image.Image, question: str) -> str:
-        """Return the model's reply as free text."""
+        """Return the model's reply as free text; `NoChatReplyError` if there is none for this image."""
         ...
 
 
@@ -47,6 +62,8 @@ class HttpChatModel:
         max_tokens: longest reply.
         timeout: time limit of a request in seconds.
         retries: number of repetitions after status 429 or 5xx, or a timeout.
+        requests: number of concurrent requests.
+        per_minute: largest number of requests per minute; unlimited by default.
         sleep: function that waits between attempts.
     """
 
@@ -59,19 +76,24 @@ class HttpChatModel:
         temperature: float = 0.0,
         max_tokens: int = 64,
         timeout: float = 120.0,
-        retries: int = 5,
-        sleep: Callable[[float], None] | None = None,
+        retries: int = 8,
+        requests: int = 1,
+        per_minute: float | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self.concurrency = validate_integer("requests", requests, 1, 256)
+        interval_s = 0.0 if per_minute is None else 60 / validate_positive("per_minute", per_minute)
+        self._pace = _Pace(interval_s, sleep)
         url = f"{address.rstrip('/')}/chat/completions"
         validate_address(url)
         self._model, self._temperature, self._max_tokens = model, temperature, max_tokens
         self._address = without_secrets(address)
-        more: dict[str, Any] = {} if sleep is None else {"sleep": sleep}
         self._service = Service(
             *(url, token, timeout, retries, None),
+            sleep=self._pace.pause,
             key="choices",
             example='{"choices": [{"message": {"content": "a cup"}}]}',
-            **more,
+            longest_wait_s=_LONGEST_WAIT_S,
         )
 
     @property
@@ -96,14 +118,64 @@ class HttpChatModel:
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
         }
-        values = self._service.post(json.dumps(request).encode(), _MAX_BYTES)
+        self._pace.wait()
         try:
-            reply = values["choices"][0]["message"]["content"]
-        except (KeyError, IndexError, TypeError):
-            reply = None
-        if not isinstance(reply, str):
-            raise MiningError(f"{self._service.shown} did not return JSON like {self._service.example}")
-        return reply
+            values = self._service.post(json.dumps(request).encode(), _MAX_BYTES)
+        except RejectedRequestError as error:
+            if error.status in _REFUSALS and _POLICY.search(str(error)):
+                raise NoChatReplyError("refused", str(error)) from None
+            raise
+        return _reply_of(values)
+
+
+_LONGEST_WAIT_S = 600.0
+_REFUSALS = frozenset({400, 403, 422, 451})
+_POLICY = re.compile(
+    r"content.?filter|policy|safety|moderation|blocked|inappropriate|prohibited|sensitive", re.I
+)
+"""Words of services that reject an image or a question because of its content."""
+
+
+def _reply_of(values: Mapping[str, Any]) -> str:
+    """Return the text of a chat completion."""
+    choice: Any = None
+    with contextlib.suppress(AttributeError, KeyError, IndexError, TypeError):
+        choice = values["choices"][0]
+        message = choice["message"]
+        if isinstance(refusal := message.get("refusal"), str) and refusal:
+            raise NoChatReplyError("refused", refusal)
+        content = message.get("content")
+        if isinstance(content, list):  # parts, of which some services return several
+            content = "".join(part["text"] for part in content if part.get("type") == "text")
+        if isinstance(content, str) and content.strip():
+            return content
+    if isinstance(choice, dict) and choice.get("finish_reason") == "content_filter":
+        raise NoChatReplyError("refused", "content_filter")
+    raise NoChatReplyError("unreadable", json.dumps(values)[:1000])
+
+
+class _Pace:
+    """Spaces requests of several threads evenly, and lets all of them wait if the service asks one to."""
+
+    def __init__(self, interval_s: float, sleep: Callable[[float], None]) -> None:
+        self._interval_s, self._sleep = interval_s, sleep
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait until the next request is allowed."""
+        with self._lock:
+            now = time.monotonic()
+            start = max(now, self._next)
+            self._next = start + self._interval_s
+        if start > now:
+            self._sleep(start - now)
+
+    def pause(self, seconds: float) -> None:
+        """Wait before a request is repeated; new requests wait, too."""
+        with self._lock:
+            self._next = max(self._next, time.monotonic() + seconds)
+        self._sleep(seconds)
 
 
 class TransformersChatModel:
@@ -115,6 +187,8 @@ class TransformersChatModel:
         dtype: float32, float16 or bfloat16.
         max_tokens: longest reply; decoding is greedy.
     """
+
+    concurrency = 1
 
     def __init__(
         self, model: str, *, device: str = "cpu", dtype: str = "float32", max_tokens: int = 64

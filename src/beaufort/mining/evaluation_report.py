@@ -30,7 +30,7 @@ from beaufort.mining.export import MinedSet, open_set
 from beaufort.mining.plan import MiningError
 from beaufort.mining.predictions import SetPredictions, predict_set
 from beaufort.mining.selection import nuisance_failures
-from beaufort.mining.two_way_choice import ESTIMATES, ChoiceOutcome, ChoiceScores, read_choices, score_choices
+from beaufort.mining.two_way_choice import ESTIMATES, OUTCOMES, ChoiceScores, read_choices, score_choices
 
 if TYPE_CHECKING:
     from beaufort.store import Store
@@ -165,14 +165,13 @@ def write_evaluation_report(
     )
     choices = choices or {}
     if choices:
-        outcomes: tuple[ChoiceOutcome, ...] = ("right", "wrong", "both", "neither")
         write_table(
             folder / "choices.csv",
-            ["model", "images", "questions", *outcomes, *map(EstimateColumn, ESTIMATES)],
+            ["model", "images", "questions", *OUTCOMES, *map(EstimateColumn, ESTIMATES)],
             [
                 [
                     *(model, one.images, one.questions),
-                    *(one.counts[name] for name in outcomes),
+                    *(one.counts[name] for name in OUTCOMES),
                     *(getattr(one, name) for name in ESTIMATES),
                 ]
                 for model, one in choices.items()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from PIL import Image
@@ -18,7 +20,7 @@ from beaufort._core.validation import validate_choice
 from beaufort.data import Dataset
 from beaufort.data.labels import Grouping
 from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
-from beaufort.mining.chat_models import ChatModel
+from beaufort.mining.chat_models import ChatModel, NoChatReplyError
 from beaufort.mining.export import open_set
 from beaufort.mining.names import display_name, synonyms
 from beaufort.mining.plan import MiningError
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from beaufort.evaluation import Progress
     from beaufort.store import Store
 
-ChoiceOutcome = Literal["right", "wrong", "both", "neither"]
+ChoiceOutcome = Literal["right", "wrong", "both", "neither", "refused", "unreadable"]
+OUTCOMES: tuple[ChoiceOutcome, ...] = get_args(ChoiceOutcome)
 
 SCORINGS = ("whole-words", "as-published")
 """Match names as whole words, the longest first; or as substrings, as in the evaluation of ImageNet-D."""
@@ -75,6 +78,8 @@ class ChoiceReply:
 
     question: TwoWayQuestion
     reply: str
+    problem: Literal["", "refused", "unreadable"] = ""
+    """Why the model gave no reply, if it gave none; `reply` contains details then."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,8 @@ def ask_questions(
         model: the vision-language model.
         questions: the questions.
         data: the images.
-        path: JSON Lines file of replies, each flushed to disk before the next question. A file of a different
-            model, set or distractor is rejected.
+        path: JSON Lines file, to which each reply is saved when it arrives. Refusals and unreadable replies
+            are saved, too. A file of a different model, set or distractor is rejected.
         progress: called with the number of finished questions and of all.
     """
     header = json.loads(json.dumps({"model": dict(model.facts), "data": data.digest()}))
@@ -172,20 +177,53 @@ def ask_questions(
 
         if not file.tell():
             append(header)
-        for number, question in enumerate(questions):
-            if question.key not in replies:
-                pixels = data[places[question.image]].image
-                image = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-                reply = ChoiceReply(question, model.reply(image, question.text))
-                values = (
-                    *(question.image, question.label, question.distractor),
-                    *(question.label_first, reply.reply),
-                )
-                append(dict(zip(_COLUMNS, values, strict=True)))
-                replies[question.key] = reply
+
+        def ask(question: TwoWayQuestion) -> ChoiceReply:
+            pixels = data[places[question.image]].image
+            image = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+            try:
+                return ChoiceReply(question, model.reply(image, question.text))
+            except NoChatReplyError as error:
+                return ChoiceReply(question, str(error), error.outcome)
+
+        missing = [question for question in questions if question.key not in replies]
+        arriving = _concurrently(ask, missing, model.concurrency)
+        for number, reply in enumerate(arriving, len(questions) - len(missing) + 1):
+            question = reply.question
+            values = (
+                *(question.image, question.label, question.distractor),
+                *(question.label_first, reply.reply),
+            )
+            row = dict(zip(_COLUMNS, values, strict=True))
+            append({**row, "problem": reply.problem} if reply.problem else row)
+            replies[question.key] = reply
             if progress is not None:
-                progress(number + 1, len(questions))
+                progress(number, len(questions))
     return tuple(replies[question.key] for question in questions)
+
+
+def _concurrently(
+    ask: Callable[[TwoWayQuestion], ChoiceReply], questions: Sequence[TwoWayQuestion], requests: int
+) -> Iterator[ChoiceReply]:
+    """Yield replies as they arrive; after an error, only replies to questions that were already sent."""
+    if requests == 1:
+        yield from map(ask, questions)
+        return
+    waiting = iter(questions)
+    with ThreadPoolExecutor(requests) as pool:
+        sent = {pool.submit(ask, question) for question in islice(waiting, requests)}
+        error: BaseException | None = None
+        while sent:
+            done, sent = wait(sent, return_when=FIRST_COMPLETED)
+            for future in done:
+                if problem := future.exception():
+                    error = error or problem
+                    continue
+                yield future.result()
+                if error is None:
+                    sent |= {pool.submit(ask, question) for question in islice(waiting, 1)}
+        if error is not None:
+            raise error
 
 
 def ask_about_set(
@@ -230,10 +268,12 @@ def score_choices(replies: Sequence[ChoiceReply], *, scoring: str = "whole-words
     if not replies:
         raise MiningError("at least one reply is required")
     by_image: dict[str, dict[bool, ChoiceOutcome]] = {}
-    outcomes = []
+    outcomes: list[ChoiceOutcome] = []
     for one in replies:
         question = one.question
-        outcomes.append(score_reply(one.reply, question.label, question.distractor, scoring=scoring))
+        outcomes.append(
+            one.problem or score_reply(one.reply, question.label, question.distractor, scoring=scoring)
+        )
         by_image.setdefault(question.image, {})[question.label_first] = outcomes[-1]
     # Whether a reply is right, by order, where it names exactly one of the two.
     rows = [
@@ -249,7 +289,7 @@ def score_choices(replies: Sequence[ChoiceReply], *, scoring: str = "whole-words
     return ChoiceScores(
         images=len(by_image),
         questions=len(replies),
-        counts={name: outcomes.count(name) for name in ("right", "wrong", "both", "neither")},
+        counts={name: outcomes.count(name) for name in OUTCOMES},
         coverage=mean_interval(
             [len(some) / len(row) for some, row in zip(rows, by_image.values(), strict=True)]
         ),
@@ -376,7 +416,11 @@ def _read(path: Path) -> tuple[Any, tuple[ChoiceReply, ...]]:
             texts = (image, label, distractor, reply)
             if set(map(type, texts)) != {str} or not isinstance(label_first, bool):
                 raise TypeError("a reply must have strings, and true or false for the order")
-            replies.append(ChoiceReply(TwoWayQuestion(image, label, distractor, label_first), reply))
+            question = TwoWayQuestion(image, label, distractor, label_first)
+            problem = row.get("problem", "")
+            if problem not in ("", "refused", "unreadable"):
+                raise ValueError(f"unknown problem {problem!r}")
+            replies.append(ChoiceReply(question, reply, problem))
         if len({one.question.key for one in replies}) < len(replies):
             raise ValueError("duplicate question")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

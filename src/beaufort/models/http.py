@@ -98,6 +98,14 @@ def validate_address(address: str) -> urllib.parse.SplitResult:
     return parts
 
 
+class RejectedRequestError(ModelError):
+    """A request that a service rejected, so that repeating it would not help."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 @dataclass(frozen=True)
 class Service:
     """A service that answers JSON with JSON."""
@@ -113,6 +121,8 @@ class Service:
     """Required key of a response."""
     example: str = '{"logits": [[0.1, 2.3], …]}'
     """Example of a response, for error messages."""
+    longest_wait_s: float = _LONGEST_WAIT_S
+    """Longest wait before a request is repeated."""
 
     @property
     def shown(self) -> str:
@@ -155,7 +165,9 @@ class Service:
                 text = self._clean(response.content[:200].decode("utf-8", "replace").strip())
                 problem = f"status {response.status}" + (f", {text}" if text else "")
                 if response.status not in _RETRIED and response.status < 500:
-                    raise self._error(f"rejected the request: {problem}")
+                    raise RejectedRequestError(
+                        f"{self.shown} rejected the request: {problem}", response.status
+                    )
                 retry_after = response.headers.get("retry-after")
             except NoResponseError as error:
                 problem = self._clean(str(error))
@@ -198,7 +210,7 @@ class Service:
         seconds = _seconds(retry_after)
         if seconds is None:
             seconds = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt) * random.uniform(0.5, 1)
-        elif seconds > _LONGEST_WAIT_S:
+        elif seconds > self.longest_wait_s:
             raise self._error(f"asks to retry after {seconds:.0f} s ({problem})")
         self.sleep(seconds)
 
