@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from beaufort.data.labels import LabelError
 from beaufort.mining import (
     MinedSelection,
     MiningError,
+    confusions,
     hardness,
     hardness_curve,
     nuisance_failures,
@@ -31,6 +33,7 @@ from beaufort.mining import (
     write_selection_report,
 )
 from beaufort.mining.selection import parse_rule
+from beaufort.models import as_model
 from beaufort.store import FileStore
 from tests.mining.world import CATEGORIES, WIDE_LABELS, bold, close, faint, middle, shares, vague, wide
 
@@ -87,11 +90,30 @@ def test_an_output_of_no_category_is_a_failure(images: Path, tmp_path: Path) -> 
     data, _ = open_generated(images)
     labels = {"cup": (2,), "kite": (1,), "leaf": (5,)}
     open_to_all = predict_set([wide()], data, tmp_path / "a", labels=labels)
-    assert (open_to_all.predicted == -1).any()
+    assert (open_to_all.predicted >= 3).any()
     restricted = predict_set([wide()], data, tmp_path / "b", labels=labels, convention="restricted")
-    assert not (restricted.predicted == -1).any()
-    place = int((open_to_all.predicted[0] == -1).argmax())
-    assert open_to_all.name("wide", place) == "(no category)"
+    assert not (restricted.predicted >= 3).any()
+    place = int((open_to_all.predicted[0] >= 3).argmax())
+    assert open_to_all.name("wide", place) in ("output 0", "output 3", "output 4")
+
+
+def test_other_classes_of_imagenet_are_named(images: Path, tmp_path: Path) -> None:
+    data, _ = open_generated(images)
+
+    def lakeside(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        logits = np.zeros((len(images), 1000), np.float32)
+        logits[:, 975], logits[:, 504] = 2, 1
+        return logits
+
+    labels = {"cup": (504,), "kite": (21,), "leaf": (940,)}
+    model = as_model(lakeside, name="lakeside", classes=1000, version="1")
+    predictions = predict_set([model], data, tmp_path / "store", labels=labels)
+    assert {predictions.name("lakeside", place) for place in range(len(data))} == {"lakeside"}
+    assert predictions.failed.all()
+    assert confusions(predictions, "lakeside")["kite", "lakeside"] == 20
+    named = as_model(lakeside, name="own", classes=[f"class {i}" for i in range(1000)], version="2")
+    predictions = predict_set([named], data, tmp_path / "store", labels=labels)
+    assert predictions.name("own", 0) == "class 975"
 
 
 def test_surrogates_are_marked_and_the_unfiltered_set_is_scored(selection: MinedSelection) -> None:

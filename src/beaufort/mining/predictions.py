@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.validation import validate_unique
 from beaufort.data import Dataset
-from beaufort.data.labels import Grouping, LabelError, label_maps, read_grouping
+from beaufort.data.labels import Grouping, LabelError, LabelSpace, class_names, label_maps, read_grouping
 from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:  # evaluation needs pyarrow, which generating images does not
     from beaufort.suites import Suite
 
 OTHER = -1
-"""Index for outputs that belong to no category."""
+"""Index for no category."""
 
+_IMAGENET, _IMAGENET_OUTPUTS = "imagenet-1k", 1000
 _ZERO_SHOT = "open_clip:"
 _PROMPT = "A photo of a {}"
 
@@ -40,11 +41,13 @@ class SetPredictions:
     labels: NDArray[np.int64]
     """Index of the intended category of each image."""
     predicted: NDArray[np.int64]
-    """`(models, images)`: index of the predicted category, or `OTHER`."""
+    """`(models, images)`: index of the predicted category, or of another output after the categories."""
     confidence: NDArray[np.float32]
     """`(models, images)`: probability of the prediction."""
     runners_up: NDArray[np.int64]
     """`(models, images)`: the most probable category that is not the label; `OTHER` if unknown."""
+    others: tuple[tuple[str, ...], ...] = ()
+    """For each model, the names of its outputs that belong to no category."""
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
@@ -59,9 +62,13 @@ class SetPredictions:
         return self.models.index(model)
 
     def name(self, model: str, place: int) -> str:
-        """Return the name of the category that a model predicts for an image."""
-        category = self.predicted[self.row(model), place]
-        return "(no category)" if category == OTHER else self.categories[category]
+        """Return the name of the category, or of the other class, that a model predicts for an image."""
+        row = self.row(model)
+        index = int(self.predicted[row, place])
+        if index < len(self.categories):
+            return self.categories[index]
+        name = self.others[row][index - len(self.categories)]
+        return f"{name} (no category)" if name in self.categories else name
 
 
 def mined_suite() -> Suite:
@@ -137,6 +144,7 @@ def predict_set(
         np.stack([one.predicted for one in ordered]),
         np.stack([one.confidence for one in ordered]),
         np.stack([one.runner_up for one in ordered]),
+        tuple(one.others for one in ordered),
     )
 
 
@@ -152,6 +160,7 @@ class _ModelPredictions(NamedTuple):
     predicted: NDArray[np.int64]
     confidence: NDArray[np.float32]
     runner_up: NDArray[np.int64]
+    others: tuple[str, ...]
 
 
 def _model_predictions(run: Run, data: Dataset) -> Iterator[_ModelPredictions]:
@@ -171,7 +180,20 @@ def _model_predictions(run: Run, data: Dataset) -> Iterator[_ModelPredictions]:
         top = np.empty((len(places), predictions.top.shape[2]), np.int64)
         confidence = np.empty(len(places), np.float32)
         top[places], confidence[places] = predictions.top[0], predictions.confidence[0]
-        top[top >= len(data.classes)] = OTHER
-        wrong = (top != OTHER) & (top != data.labels[:, None])
+        wrong = (top < len(data.classes)) & (top != data.labels[:, None])
         runner_up = np.where(wrong.any(axis=1), top[np.arange(len(top)), wrong.argmax(axis=1)], OTHER)
-        yield _ModelPredictions(result.model, top[:, 0], confidence, runner_up)
+        model = next(iter(results.cells[result.model].values())).model
+        others = _other_names(model, results.space(result.model), len(data.classes))
+        yield _ModelPredictions(result.model, top[:, 0], confidence, runner_up, others)
+
+
+def _other_names(model: Mapping[str, Any], space: LabelSpace, categories: int) -> tuple[str, ...]:
+    """Return the names of the outputs of a model that belong to no category.
+
+    Models of 1,000 unnamed outputs are taken for models of ImageNet.
+    """
+    names = model.get("class_names")
+    if names is None and (model.get("label_space") == _IMAGENET or space.count == _IMAGENET_OUTPUTS):
+        names = class_names(_IMAGENET)
+    rest = space.rest if space.outputs is not None else range(categories, model.get("classes") or 0)
+    return tuple(names[output] if names else f"output {output}" for output in rest)
