@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from beaufort.mining.plan import MiningError
 
 if TYPE_CHECKING:  # evaluation needs pyarrow, which generating images does not
     from beaufort.evaluation import Progress
+    from beaufort.models import ModelSpec
     from beaufort.results import Run
     from beaufort.store import Store
     from beaufort.suites import Suite
@@ -126,6 +127,7 @@ def predict_set(
         if zero_shot:
             group = [LazyModel(one, {"classes": names, "templates": (_PROMPT,)}) for one in group]
             group_labels, group_convention = by_name, "restricted"
+        group = [LazyModel(one) if isinstance(one, str) else one for one in group]
         options = RunOptions(convention=group_convention, batch_size=batch_size)
         try:
             run = evaluate(
@@ -133,7 +135,7 @@ def predict_set(
             )
         except LabelError as error:
             raise error.without("--classes", "--labels identity") from None
-        found |= dict(zip(places, _model_predictions(run, data), strict=True))
+        found |= dict(zip(places, _model_predictions(run, data, group), strict=True))
     # In the order in which models were passed, because callers tell surrogates from others by it.
     ordered = [found[place] for place in range(len(models))]
     return SetPredictions(
@@ -163,7 +165,7 @@ class _ModelPredictions(NamedTuple):
     others: tuple[str, ...]
 
 
-def _model_predictions(run: Run, data: Dataset) -> Iterator[_ModelPredictions]:
+def _model_predictions(run: Run, data: Dataset, models: Sequence[Any]) -> Iterator[_ModelPredictions]:
     """Yield the predictions of each model in the order of the images."""
     if run.problems:
         first = run.problems[0]
@@ -174,7 +176,7 @@ def _model_predictions(run: Run, data: Dataset) -> Iterator[_ModelPredictions]:
         raise MiningError(f"a model failed: {run.failures[0]}")
     results = run.scores(calibration=False).results
     order = {one: place for place, one in enumerate(data.ids)}
-    for result in run.results:
+    for result, model in zip(run.results, models, strict=True):
         predictions = results.predictions(result.model)
         places = np.array([order[one] for one in predictions.ids])
         top = np.empty((len(places), predictions.top.shape[2]), np.int64)
@@ -182,18 +184,17 @@ def _model_predictions(run: Run, data: Dataset) -> Iterator[_ModelPredictions]:
         top[places], confidence[places] = predictions.top[0], predictions.confidence[0]
         wrong = (top < len(data.classes)) & (top != data.labels[:, None])
         runner_up = np.where(wrong.any(axis=1), top[np.arange(len(top)), wrong.argmax(axis=1)], OTHER)
-        model = next(iter(results.cells[result.model].values())).model
-        others = _other_names(model, results.space(result.model), len(data.classes))
+        others = _other_names(model.spec, results.space(result.model), len(data.classes))
         yield _ModelPredictions(result.model, top[:, 0], confidence, runner_up, others)
 
 
-def _other_names(model: Mapping[str, Any], space: LabelSpace, categories: int) -> tuple[str, ...]:
+def _other_names(spec: ModelSpec, space: LabelSpace, categories: int) -> tuple[str, ...]:
     """Return the names of the outputs of a model that belong to no category.
 
     Models of 1,000 unnamed outputs are taken for models of ImageNet.
     """
-    names = model.get("class_names")
-    if names is None and (model.get("label_space") == _IMAGENET or space.count == _IMAGENET_OUTPUTS):
+    names = spec.class_names
+    if names is None and (spec.label_space == _IMAGENET or spec.classes == _IMAGENET_OUTPUTS):
         names = class_names(_IMAGENET)
-    rest = space.rest if space.outputs is not None else range(categories, model.get("classes") or 0)
+    rest = space.rest if space.outputs is not None else range(categories, spec.classes or 0)
     return tuple(names[output] if names else f"output {output}" for output in rest)
