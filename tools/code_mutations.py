@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -81,19 +82,23 @@ def mutants(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _changed(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    before = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
-    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in _SWAPS:
-        changed = copy.deepcopy(node)
-        changed.op = _SWAPS[type(node.op)]()  # type: ignore[assignment]
-        yield f"{before} → {ast.unparse(changed)}", changed
-    elif isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
-        changed = copy.deepcopy(node)
-        changed.ops[0] = _SWAPS[type(node.ops[0])]()  # type: ignore[assignment, call-overload]
-        yield f"{before} → {ast.unparse(changed)}", changed
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield f"{before} → {node.value + 1}", ast.Constant(node.value + 1)
+    mutant: ast.AST | None = None
+    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp | ast.Compare):
+        mutant = copy.deepcopy(node)
+        place: Any = mutant
+        if isinstance(mutant, ast.Compare):
+            swapped = _SWAPS.get(type(mutant.ops[0]))
+            place.ops[:1] = [swapped()] if swapped else []
+        else:
+            swapped = _SWAPS.get(type(mutant.op))
+            place.op = swapped() if swapped else mutant.op
+        mutant = mutant if swapped else None
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield f"{before} → {not node.value}", ast.Constant(not node.value)
+        mutant = ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        mutant = ast.Constant(node.value + 1)
+    if mutant is not None:
+        yield f"{ast.unparse(node)} → {ast.unparse(mutant)}", mutant
 
 
 def passes(tests: list[str], timeout: float) -> bool:
