@@ -26,7 +26,7 @@ test: lint  ## what CI runs: lint, types and tests
 	$(MAKE) --jobs 2 types tests
 
 test-all: lint types compiled  ## nightly and before a release: also the heavy scenarios
-	$(PYTEST)
+	BEAUFORT_KILLS=30 $(PYTEST)
 
 test-newest: $(VENV)/python  ## tests with the newest releases of all dependencies, in .venv-newest
 	$(MAKE) VENV=.venv-newest .venv-newest/python

@@ -35,6 +35,17 @@ if (SHARED / "reference" / "assets").is_dir():
     os.environ.setdefault("BEAUFORT_MIRROR", str(SHARED / "reference" / "assets"))
 
 
+HEAVY = {"rehearsal", "mnist_c", "icons_50", "enhancements", "mined_digits", "browser", "cluster"}
+"""Fixtures that take seconds: rehearsals of studies, a browser, a cluster."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests with a heavy fixture as slow."""
+    for item in items:
+        if HEAVY.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _same_chance() -> None:
     """Generators that are shared by all begin anew; torch's has another seed in every process."""

@@ -242,6 +242,7 @@ def test_results_cite_what_is_in_the_repository() -> None:
             assert any(place.is_file() for place in places), f"{name(page)} cites {cited}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
@@ -266,6 +267,7 @@ def test_notebooks_contain_their_outputs(notebook: Path) -> None:
     assert "data:image/png;base64," in as_page(notebook)
 
 
+@pytest.mark.slow
 def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Build everything except the galleries, which take long to draw."""
     for module in ("zensical", "mkdocstrings"):

@@ -19,7 +19,13 @@ def test_every_scenario_is_recorded() -> None:
     assert {name: set(records) for name, records in RECORDED.items()} == scenarios
 
 
-@pytest.mark.parametrize("name", [name for name, group in GROUPS.items() if not group.heavy])
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    """Sizes take as long as the other groups together, and `corruptions` has every corruption at one size."""
+    nightly = name == "corruption-sizes" or GROUPS[name].heavy
+    return [pytest.mark.slow, pytest.mark.nightly] if nightly else [pytest.mark.slow]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in GROUPS])
 def test_unchanged(name: str) -> None:
     if lacking := harness.missing(GROUPS[name]):
         pytest.skip(f"{lacking} is missing")

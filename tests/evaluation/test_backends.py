@@ -83,6 +83,7 @@ def on(
         return evaluate(models, suite, data, folder, options=RunOptions(keep_logits=True, batch_size=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 @pytest.mark.parametrize("suite", [SUITE, FILMS], ids=str)
 def test_answers_are_those_of_threads(

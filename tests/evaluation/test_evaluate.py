@@ -209,8 +209,8 @@ def test_a_list_of_conditions(tmp_path: Path) -> None:
     assert [result.condition for result in evaluation.results] == ["toys", "toys/snow@2"]
 
 
-KILLS = int(os.environ.get("BEAUFORT_KILLS", "30"))
-"""`make kill` asks for more."""
+KILLS = int(os.environ.get("BEAUFORT_KILLS", "12"))
+"""`make test-all` sets a larger number."""
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,6 +327,7 @@ evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], options=RunOptions(batch_
 """
 
 
+@pytest.mark.slow
 def test_two_processes_fill_one_store(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent)]
     children = [
@@ -400,6 +401,7 @@ class Runs:
         return int(self._told.readline())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [0, 2])
 def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     """Many kills at random times; then the store equals that of an undisturbed run, row for row."""

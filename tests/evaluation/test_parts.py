@@ -285,6 +285,7 @@ def test_one_class_alone_says_nothing(tmp_path: Path) -> None:
     assert not any("One class alone" in note for note in everything.scores().notes)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_two_processes_do_the_same() -> None:
     suite = parse_suite(SUITE)

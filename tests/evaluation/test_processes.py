@@ -90,6 +90,7 @@ def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
     return {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
 
 
+@pytest.mark.slow
 def test_the_rows_of_one_process(tmp_path: Path) -> None:
     seen: list[Progress] = []
     models = ["python:test_processes:model", "demo:digits"]
@@ -125,6 +126,7 @@ def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
             evaluate([model()], SUITE, dataset(), tmp_path, engine=ProcessOptions(wrong))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="broken must return logits"):
         evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, engine="processes:2")
@@ -155,6 +157,7 @@ def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
     assert not active_children()
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed(tmp_path: Path, hold: Path) -> None:
     """What was stored stays, and the rest is done later."""
     batches = 0
@@ -201,6 +204,7 @@ evaluate(models, t.SUITE, t.dataset(), sys.argv[2], engine="processes:2", option
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_clean(tmp_path: Path, hold: Path) -> None:
     """One KeyboardInterrupt, of the process that was started; no worker stays, no draft does."""
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(tmp_path / "store")]

@@ -62,6 +62,7 @@ assert "pandas" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_commands_leave_pandas_alone(fill: Fill, tmp_path: Path) -> None:
     """It may be installed for something else, and its import takes longer than some commands."""
     pytest.importorskip("pandas", reason="pandas is not installed")

@@ -43,6 +43,7 @@ def small_store(root: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> FileS
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [False, True], ids=["now", "first format"])
 def test_a_flipped_bit_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> None:
     """The right answer or a message that names the file, in Python and in SQL; and `verify` finds it."""

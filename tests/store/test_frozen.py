@@ -94,6 +94,7 @@ def test_nothing_in_it_is_computed_again(store: Path, make: Callable[[], Run], t
     assert cells_of(make(), tmp_path / "store") == pinned[make.__name__]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", STORES, ids=lambda path: path.name)
 @pytest.mark.parametrize("make", [digits, photos])
 def test_its_answers_are_those_of_today(store: Path, make: Callable[[], Run], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.torture.crowd import crowd
 from tests.torture.stores import answers, cell
 
 
+@pytest.mark.slow
 def test_a_crowd(tmp_path: Path) -> None:
     """Four that write and gather, two that read, one that keeps house; `make torture` has more."""
     found = crowd(tmp_path / "store", seconds=3)

@@ -45,6 +45,7 @@ def once(store: FileStore, covered: set[int]) -> None:
     assert query(store, "select accuracy as a from cells").to_pylist()[0]["a"] == pytest.approx(accuracy)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(SOME_RANGES)
 def test_any_overlap(ranges: Ranges) -> None:
@@ -205,6 +206,7 @@ def test_a_kill_while_stores_are_merged(tmp_path: Path) -> None:
     assert not kills.wrong, kills.wrong
 
 
+@pytest.mark.slow
 def test_a_kill_while_house_is_kept(tmp_path: Path) -> None:
     before = FileStore(tmp_path / "before")
     fill(before, [(0, 40), (0, 20), (30, 30)])

@@ -218,9 +218,10 @@ print("done", flush=True)
 """
 
 
-KILLS = 12
+KILLS = int(os.environ.get("BEAUFORT_KILLS", "12"))
 
 
+@pytest.mark.slow
 def test_kill_it_at_any_moment(tmp_path: Path) -> None:
     """A dozen kills at random times: what is there is whole, and in the end everything is there."""
     command = [sys.executable, "-c", WRITER, str(tmp_path / "killed"), str(Path(__file__).parents[2])]

@@ -189,6 +189,7 @@ print(json.dumps([made, told]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("icons-50")
 def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
     """A machine with a GPU often has torch and not much else; pages can be made elsewhere."""

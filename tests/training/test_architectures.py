@@ -211,6 +211,7 @@ def test_the_number_of_classes_comes_from_the_data() -> None:
     assert build("conv1", {}, classes=7)[-1].out_features == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one for one in recipe_names() if one.startswith("icons-")])
 def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
     """Small versions get to know bars of five colors, mirrored and shifted."""

@@ -164,11 +164,13 @@ def test_a_compiler_sees_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> N
         assert torch.equal(compiled(x, x), plain(norm, x, x, relu=True))
 
 
-def test_kernels_in_tritons_interpreter() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("shapes", ["one", pytest.param("few", marks=pytest.mark.nightly)])
+def test_kernels_in_tritons_interpreter(shapes: str) -> None:
     """Without a GPU, in a process of its own: Triton reads its environment when it is imported."""
     pytest.importorskip("triton", reason="Triton is not installed")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "BEAUFORT_KERNELS": "1"}
-    subprocess.run([sys.executable, __file__], check=True, env=environment)
+    subprocess.run([sys.executable, __file__, shapes], check=True, env=environment)
 
 
 @pytest.mark.gpu
@@ -199,7 +201,7 @@ def test_kernels_repeat_bit_for_bit() -> None:
 
 
 if __name__ == "__main__":
-    compare_all("cpu", FEW)
+    compare_all("cpu", FEW if sys.argv[1] == "few" else FEW[:1])
     compare_what_is_no_number("cpu")
     check_what_torch_does("cpu")
     check_slopes_of_slopes("cpu")

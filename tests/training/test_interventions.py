@@ -163,6 +163,7 @@ def test_a_front_end_comes_before_everything() -> None:
         make("front", front="clahee")
 
 
+@pytest.mark.slow
 def test_all_corruptions_but_some() -> None:
     block = TrainingBlock(photos(2), torch.zeros(2, dtype=torch.long), [0, 1])
     options: dict[str, Any] = {"severity": 3, "scale": "cifar"}

@@ -48,6 +48,7 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
     assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("front", ["clahe:tiles=2", ["stretch", "clahe:tiles=2"]])
 def test_a_front_end_of_the_training_is_missed(
     front: str | list[str], folder: Path, patches: TrainingTensors

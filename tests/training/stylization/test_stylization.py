@@ -63,6 +63,7 @@ def test_style_images_are_drawn_and_differ() -> None:
         style_image(16)
 
 
+@pytest.mark.slow
 def test_a_trained_network_paints(trained: Path) -> None:
     stylizer = open_stylizer(trained, "cpu")
     images = photos(3, 30)
@@ -173,6 +174,7 @@ def adain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
     net = open_adain(adain, "cpu")
     assert net.styles == 2
