@@ -154,7 +154,15 @@ def shift_table(
         f"Accuracy in percent on {counted(len(scores), 'dataset')}, with {level:g} % intervals"
         f"{beside if any(row.counterpart for row in rows) else ''}."
     )
-    header = ("Dataset", "Model", "Compared with", "Clean accuracy", "Accuracy", "Drop", "Labels")
+    header: tuple[str, ...] = (
+        "Dataset",
+        "Model",
+        "Compared with",
+        "Clean accuracy",
+        "Accuracy",
+        "Drop",
+        "Labels",
+    )
     cells: list[tuple[TableCell, ...]] = [
         (_called(row), row.model, row.counterpart or "–", row.clean, row.accuracy, row.drop, row.labels)
         for row in rows

@@ -184,7 +184,7 @@ def _columns(scores: Scores, columns: str, measure: str) -> Iterator[_Column]:
             title = _SHORT.get(name, words(name).capitalize())
             yield _Column(title, (name,), partial(forms, names=(name,)), group, 0 if measure == "ce" else 1)
         return
-    parts = {words(name): (name,) for name in names}
+    parts: dict[str, tuple[str, ...]] = {words(name): (name,) for name in names}
     if columns == "group":
         groups: dict[str, tuple[str, ...]] = {}
         for name in names:
