@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from beaufort._core.text import csv_text
 from beaufort.metrics.stats import clopper_pearson, mean_interval
@@ -48,6 +50,8 @@ class Measured:
     highest: float
     """Lowest and highest end of the runs' own intervals."""
     printed: float | None
+    runs: int = 1
+    """Number of training runs."""
 
     @property
     def differs(self) -> bool:
@@ -59,10 +63,11 @@ class Measured:
         return f"{100 * self.value:.2f} [{100 * self.low:.2f}, {100 * self.high:.2f}]"
 
     def __str__(self) -> str:
-        """The value, its interval, and the printed value, starred if it differs."""
+        """The value, its interval, the deviation over runs, and the printed value, starred if it differs."""
+        text = self.interval + (f" ± {100 * self.spread:.2f}" if self.spread else "")
         if self.printed is None:
-            return self.interval
-        return f"{self.interval} · {100 * self.printed:.2f}{'*' if self.differs else ''}"
+            return text
+        return f"{text} · {100 * self.printed:.2f}{'*' if self.differs else ''}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,25 @@ def measured(rows: NDArray[np.float64], printed: float | None = None) -> Measure
     ]
     spread = float(rows.mean(axis=1).std(ddof=1)) if len(rows) > 1 else None
     lowest, highest = min(one.low for one in each), max(one.high for one in each)
-    return Measured(whole.value, whole.low, whole.high, spread, lowest, highest, printed)
+    return Measured(whole.value, whole.low, whole.high, spread, lowest, highest, printed, len(rows))
+
+
+def measured_difference(first: Measured, second: Measured) -> tuple[float, float, float]:
+    """Return the difference of two fractions with its 95 % interval over images and training runs.
+
+    Images count as independent, which is conservative for two models on the same images; runs by Welch's t.
+
+    >>> one, other = (measured(np.array([[0.0, 1.0] * 50, [p, 1.0] * 50])) for p in (0.0, 1.0))
+    >>> [round(value, 2) for value in measured_difference(one, other)]
+    [-0.25, -3.43, 2.93]
+    """
+    squares = sum(((one.high - one.low) / 2) ** 2 for one in (first, second))
+    parts = [(one.spread**2 / one.runs, one.runs - 1) for one in (first, second) if one.spread]
+    if variance := sum(part for part, _ in parts):
+        freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+        squares += float(special.stdtrit(freedom, 0.975)) ** 2 * variance
+    value, width = first.value - second.value, math.sqrt(squares)
+    return value, value - width, value + width
 
 
 def table_csv(table: ReproducedTable) -> str:

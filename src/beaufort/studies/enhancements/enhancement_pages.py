@@ -60,14 +60,14 @@ def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[s
         **{key: value or "none yet" for key, value in run_facts(folder).items()},
         "this page": f"beaufort reproduce {STUDY_NAME} --only page" + " --rehearse" * settings.rehearse,
     }
-    claims = [(PageLink(one.claim, one.name), one.verdict) for one in findings]
+    claims = [(PageLink(one.claim, one.name), one.verdict, one.scope) for one in findings]
     texts = definition(STUDY_NAME)
     page = StudyPage(
         title=texts["title"],
         facts=facts,
         rule=texts["rule"],
         sections=[
-            PageSection(id="claims", title="Claims", head=("claim", "verdict"), rows=claims),
+            PageSection(id="claims", title="Claims", head=("claim", "verdict", "scope"), rows=claims),
             *(_section(one, drawn) for one in findings),
         ],
         runs=arms.runs,
@@ -129,8 +129,11 @@ def _section(finding: StudyFinding, drawn: Mapping[str, bytes]) -> PageSection:
 
 def findings_csv(findings: Sequence[StudyFinding]) -> str:
     """Return the claim, verdict, measured and printed numbers, and caveats of each question."""
-    head = ("question", "claim", "verdict", "measured", "paper", "caveat")
-    lines = ((one.name, one.claim, one.verdict, one.measured, one.printed, one.caveat) for one in findings)
+    head = ("question", "claim", "verdict", "scope", "measured", "paper", "caveat")
+    lines = (
+        (one.name, one.claim, one.verdict, one.scope, one.measured, one.printed, one.caveat)
+        for one in findings
+    )
     return csv_text(head, lines)
 
 

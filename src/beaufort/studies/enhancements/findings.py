@@ -162,6 +162,11 @@ class StudyFinding:
         return self._text("paper")
 
     @property
+    def scope(self) -> str:
+        """Data and networks that decide the claim."""
+        return self._text("scope")
+
+    @property
     def caveat(self) -> str:
         small = (
             [definition(STUDY_NAME)["small_images"]] if any(row.group == CIFAR for row in self.rows) else []
@@ -172,7 +177,7 @@ class StudyFinding:
     def sentence(self) -> str:
         """The claim, the verdict, the intervals behind it, the paper's effect, and the caveats."""
         paper = self.printed and f"the paper: {self.printed}"
-        parts = (f"{self.claim}: {self.verdict}", self.measured, paper, self.caveat)
+        parts = (f"{self.claim}: {self.verdict} ({self.scope})", self.measured, paper, self.caveat)
         return "; ".join(filter(None, parts)) + "."
 
 
@@ -263,16 +268,26 @@ def clahe(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
 
 
 def ten_crops(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
-    """Confirmed if the clean error falls and relative mCE does not; refuted if relative mCE falls."""
-    one = first_row(rows, "ten-crop")
-    if one is None or "relative mCE" not in one.differences:
+    """Confirmed if for every network the clean error falls and no interval allows a gain of a point.
+
+    Refuted if the relative mCE of a network falls.
+    """
+    tested = [row for row in rows if row.arm == "ten-crop" and "relative mCE" in row.differences]
+    if not tested:
         return None
-    clean, relative = one.differences["clean error"], one.differences["relative mCE"]
-    small = one.group == CIFAR
-    verdict = decide(confirmed=clean.high < 0, refuted=relative.high < 0, runs=one.seeds if small else 2)
-    where = f"{CIFAR}, {runs_text(one.seeds)}" if small else one.group
-    text = f"Δ clean error {signed(clean)}, Δ relative mCE {signed(relative)} ({where})"
-    return verdict, text + _elsewhere(rows, one, "relative mCE")
+    runs = min(row.seeds if row.group == CIFAR else 2 for row in tested)
+    pairs = [(row.differences["clean error"], row.differences["relative mCE"]) for row in tested]
+    verdict = decide(
+        confirmed=all(clean.high < 0 and relative.low > -_MATTERS for clean, relative in pairs),
+        refuted=any(relative.high < 0 for _, relative in pairs),
+        runs=runs,
+    )
+    texts = [
+        f"Δ clean error {signed(clean)}, Δ relative mCE {signed(relative)} ({row.group}"
+        + (f", {runs_text(row.seeds)})" if row.group == CIFAR else ")")
+        for row, (clean, relative) in zip(tested, pairs, strict=True)
+    ]
+    return verdict, f"{'; '.join(texts)}; a gain below {_MATTERS:g} point counts as none"
 
 
 def stability(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
@@ -382,5 +397,9 @@ def augmentation(arms: StudyArms, rows: list[ArmRow]) -> Decision | None:
         return None
     changed, mce = [row for row in rows if row.differences], one.differences["mCE"]
     changes = ", ".join(f"{row.arm} {signed(row.differences['mCE'])}" for row in changed)
-    text = f"ΔmCE of {changes} ({CIFAR}, {runs_text(*(row.seeds for row in changed))})"
+    others = ", ".join(f"{row.arm} {signed(row.differences['other CE'])}" for row in changed)
+    text = (
+        f"ΔmCE of {changes} ({CIFAR}, {runs_text(*(row.seeds for row in changed))}); under the corruptions "
+        f"that are not noise, which gaussian-0.1 trains on, {others}"
+    )
     return decide(confirmed=mce.high < 0, refuted=mce.low > 0, runs=one.seeds), text

@@ -23,6 +23,7 @@ from beaufort.studies.mnist_c.paper_figures import (
     figure_3,
     figure_4,
     load_results,
+    relative_mce_remark,
     tuned_means,
 )
 from beaufort.studies.mnist_c.pessimal_noise import rank_one_fraction, read_pessimal
@@ -53,9 +54,10 @@ def study_files(folder: Path, settings: MnistSettings) -> Iterator[tuple[str, by
     means = "; ".join(f"{column} {entry}" for column, entry in tuned_means(results).items())
     remark = f"Over all {len(settings.all_corruptions)} corruptions: {means}." if means else ""
     sections = [claims_section(list(claims(results, fig2, fig3, fig4)))]
+    remarks = {fig2.name: relative_mce_remark(fig3), fig4.name: remark}
     for table in tables:
         title = f"{table.title} ({table.name})"
-        sections.append(table_section(table, title=title, remark=remark if table is fig4 else ""))
+        sections.append(table_section(table, title=title, remark=remarks.get(table.name, "")))
     if matrices := [read_pessimal(path) for path in sorted((folder / "pessimal").glob("seed*.npz"))]:
         file = io.BytesIO()
         np.save(file, matrices[0][0])
@@ -64,7 +66,13 @@ def study_files(folder: Path, settings: MnistSettings) -> Iterator[tuple[str, by
         sections.append(PageSection(id="noise", title="Pessimal noise", text=text))
     head, differing = ("cell", "ours", "explanation"), list(_differences(tables, _explanations(folder)))
     sections += [
-        PageSection(id="differences", title="Differences from the paper", head=head, rows=differing),
+        PageSection(
+            id="differences",
+            title="Differences from the paper",
+            text=_count_differences([fig3, fig4]),
+            head=head,
+            rows=differing,
+        ),
         PageSection(id="figures", title="Figures", figures={name: name for name in figures}),
     ]
     texts, runs = definition("mnist-c"), check_runs([*_model_runs(results), *_tuned_runs(results)])
@@ -87,6 +95,15 @@ def study_files(folder: Path, settings: MnistSettings) -> Iterator[tuple[str, by
         unit=texts["unit"],
     )
     yield from page.files(figures)
+
+
+def _count_differences(tables: list[ReproducedTable]) -> str:
+    counts = []
+    for table in tables:
+        cells = [entry for row in table.rows.values() for entry in row.values() if entry.printed is not None]
+        if cells:
+            counts.append(f"{sum(one.differs for one in cells)} of {len(cells)} cells of {table.name}")
+    return f"Different beyond chance: {', '.join(counts)}." if counts else ""
 
 
 def _differences(
@@ -142,25 +159,29 @@ _LINE = _TILE + 16
 
 
 def _error_gallery(title: str, predictions: StudyPredictions, settings: MnistSettings) -> bytes:
-    """Draw the first misclassified digits as a PNG, a row per condition, as in the paper's Figures 5 to 8."""
+    """Draw digits that are wrong under a condition as a PNG, chosen at random, a row per condition."""
     digits = test_digits(settings)
     names = [name for name in (CLEAN, *settings.benchmark) if name in predictions.conditions]
     width = _NAMES + _COLUMNS * (_TILE + _GAP) + _GAP
     sheet = Image.new("RGB", (width, _HEAD + len(names) * (_LINE + _GAP)), "white")
     draw = ImageDraw.Draw(sheet)
     large, middle, small = map(ImageFont.load_default, (13, 12, 11))
-    draw.text((_GAP, 6), f"{title}: the first misclassified digits (label, prediction)", "black", large)
+    heading = f"{title}: random misclassified digits (clean prediction → prediction, label)"
+    draw.text((_GAP, 6), heading, "black", large)
+    clean = predictions.predicted[predictions.conditions.index(CLEAN)]
     for number, name in enumerate(names):
         top = _HEAD + number * (_LINE + _GAP)
         correct = predictions.row(name)
         draw.text((_GAP, top + 16), name.replace("_", " "), "black", middle)
         draw.text((_GAP, top + 32), f"{1 - correct.mean():.1%} wrong", "dimgray", small)
-        for column, place in enumerate(np.flatnonzero(~correct)[:_COLUMNS]):
+        wrong = np.random.default_rng(number).permutation(np.flatnonzero(~correct))
+        for column, place in enumerate(wrong[:_COLUMNS]):
             left = _NAMES + column * (_TILE + _GAP)
             digit = Image.fromarray(digits.images[name][int(place), 0].cpu().numpy())
             sheet.paste(digit.resize((_TILE, _TILE), Image.Resampling.NEAREST), (left, top))
             predicted = predictions.predicted[predictions.conditions.index(name), place]
-            draw.text((left, top + _TILE), f"{predictions.labels[place]}, {predicted}", "black", small)
+            text = f"{clean[place]}→{predicted} ({predictions.labels[place]})"
+            draw.text((left, top + _TILE), text, "black", small)
     file = io.BytesIO()
     sheet.save(file, "PNG", optimize=True)
     return file.getvalue()
