@@ -160,6 +160,9 @@ CHANGED: dict[str, dict[str, str]] = {
             "`file_name` instead of `file`, and predictions as a list instead of a map, for Hugging Face"
         ),
     },
+    "review": {
+        r"votes: usual rules: min_right": "the fraction of a reliable reviewer in a sequential test",
+    },
     "results": {
         r"place( options)?: stdout: shifts\[\]\.(p|p_holm|percentile|scatter)": (
             "the verdict is about the scatter of the fitted models, no longer about the sampling noise alone"

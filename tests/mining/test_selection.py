@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import random
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -18,11 +19,14 @@ from beaufort._core.errors import OptionError
 from beaufort.cli import app
 from beaufort.data.labels import LabelError
 from beaufort.mining import (
+    GeneratedImage,
     MinedSelection,
     MiningError,
+    SetPredictions,
     confusions,
     hardness,
     hardness_curve,
+    make_plan,
     nuisance_failures,
     open_generated,
     predict_set,
@@ -32,7 +36,7 @@ from beaufort.mining import (
     write_review_list,
     write_selection_report,
 )
-from beaufort.mining.selection import parse_rule
+from beaufort.mining.selection import _controls, parse_rule
 from beaufort.models import as_model
 from beaufort.store import FileStore
 from tests.mining.world import CATEGORIES, WIDE_LABELS, bold, close, faint, middle, shares, vague, wide
@@ -373,3 +377,23 @@ def test_what_a_selection_lacks_is_told(tmp_path: Path) -> None:
     path.write_text("file,category\na.png,cup\n", encoding="utf-8")
     with pytest.raises(MiningError, match=r"selection.csv.*no column 'sha256'"):
         read_selection(path)
+
+
+def test_invalid_controls_are_of_distant_categories() -> None:
+    """Mugs are confused with cups, and tea cups have a word in common with cups."""
+    categories = ("cup", "tea_cup", "mug", "kite")
+    labels = np.repeat(np.arange(4), 10)
+    runners_up = np.array([[2] * 20 + [0, 1] * 5 + [1] * 10])
+    ids, confidence = tuple(map(str, range(40))), np.ones((1, 40), np.float32)
+    predictions = SetPredictions(
+        ("net",), categories, ids, labels, labels[None].copy(), confidence, runners_up
+    )
+    items = make_plan(categories, nuisances={"texture": ["dotted"]}, each=10)
+    images = [GeneratedImage(Path("1.png"), item, {}) for item in items]
+    rows = _controls(MinedSelection(predictions, ("net",), 1, tuple(images)), 20, random.Random(0))
+    files = {item.file: item.category for item in items}
+    found: dict[str, set[str]] = {}
+    for file, category, role in rows:
+        if role == "control-invalid":
+            found.setdefault(files[file], set()).add(category)
+    assert found == {"cup": {"kite"}, "tea_cup": {"kite"}, "mug": {"kite"}, "kite": {"cup", "mug"}}

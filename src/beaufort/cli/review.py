@@ -42,8 +42,9 @@ def create(
     `beaufort review create chairs.review images/list.csv --set votes=3`
 
     Options: title; votes per image (3); check_every (5: one card in five is a hidden check); min_checks
-    before a reviewer can be dropped (4); min_right, the fraction of checks that must be correct (0.75);
-    seat_s, the seconds for which a card is reserved for a reviewer (900).
+    before a reviewer can be dropped (4); min_right, the fraction of checks that a reliable reviewer passes
+    (0.9); error, the largest probability of dropping such a reviewer (0.01); seat_s, the seconds for which a
+    card is reserved for a reviewer (900).
     """
     from beaufort.mining.review import create_review, parse_rules
 
@@ -75,6 +76,23 @@ def invite(
     tokens = invite_all(open_review(file), names, admin=admin, renew=renew)
     for name, token in zip(names, tokens, strict=True):
         typer.echo(f"{printable(name)}  {_link(address, token)}")
+
+
+@app.command()
+def reinstate(
+    file: File,
+    names: Annotated[list[str], typer.Argument(help="Names of dropped reviewers.")],
+) -> None:
+    """Reinstate dropped reviewers: their votes count again, and only new checks are tested.
+
+    `beaufort review reinstate chairs.review ann`
+    """
+    from beaufort.mining.review import open_review
+    from beaufort.mining.review import reinstate as reinstate_reviewer
+
+    review = open_review(file)
+    for name in names:
+        reinstate_reviewer(review, name)
 
 
 @app.command()

@@ -187,7 +187,8 @@ class DiffusionGenerator:
 def _usable(image: Image.Image, blocked: bool) -> Image.Image | OmittedImage:
     if blocked:
         return OmittedImage("safety checker")
-    if all(low == high for low, high in image.convert("RGB").getextrema()):
+    extrema: Any = image.convert("RGB").getextrema()
+    if all(low == high for low, high in extrema):
         return OmittedImage("single color")  # such as NaN in float16
     return image
 

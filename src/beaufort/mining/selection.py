@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from beaufort._core.validation import validate_unique
 from beaufort.data import Dataset, load_dataset
 from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.mining.generation import PLAN, GeneratedImage, read_generated, read_omitted
+from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError, read_plan
 from beaufort.mining.predictions import SetPredictions
 
@@ -185,7 +187,7 @@ def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 
         selection: the selection.
         path: the list, in the folder of the images.
         controls: number of hidden controls of each kind, from images that every surrogate gets right: valid
-            ones, and ones with the name of another category, which are invalid.
+            ones, and ones with the name of a dissimilar category, which are invalid.
         seed: seed of the controls.
     """
     rows = [
@@ -210,15 +212,38 @@ def _controls(selection: MinedSelection, controls: int, rng: random.Random) -> l
             f"controls must be at most {len(easy) // 2}, half of the images that every surrogate gets right, "
             f"and need two categories, got {controls}"
         )
-    rows = []
+    rows, distant = [], _distant_categories(selection.predictions)
     for number, place in enumerate(rng.sample(easy, 2 * controls)):
         item = selection.images[place].item
         if number < controls:
             rows.append([item.file, item.category, "control-valid"])
         else:
-            wrong = [name for name in selection.predictions.categories if name != item.category]
-            rows.append([item.file, rng.choice(wrong), "control-invalid"])
+            rows.append([item.file, rng.choice(distant[item.category]), "control-invalid"])
     return rows
+
+
+def _distant_categories(predictions: SetPredictions) -> dict[str, list[str]]:
+    """Return the categories that differ most from each: an image of one must not pass for the other.
+
+    Categories are close if models predict one for images of the other, or if it is their best wrong category.
+    A word that both names have counts more than any confusion.
+    """
+    categories = predictions.categories
+    confused = np.zeros((len(categories), len(categories)), np.int64)
+    for found in (predictions.predicted, predictions.runners_up):
+        labels = np.broadcast_to(predictions.labels, found.shape)
+        known = (found >= 0) & (found < len(categories))
+        np.add.at(confused, (labels[known], found[known]), 1)
+    confused += confused.T
+    words = [set(display_name(name).split()) for name in categories]
+    for first, second in combinations(range(len(categories)), 2):
+        if words[first] & words[second]:
+            confused[[first, second], [second, first]] += confused.sum() + 1
+    np.fill_diagonal(confused, np.iinfo(np.int64).max)
+    return {
+        name: [other for other, count in zip(categories, row, strict=True) if count == row.min()]
+        for name, row in zip(categories, confused, strict=True)
+    }
 
 
 # Transfer

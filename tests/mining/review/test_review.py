@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +19,7 @@ from beaufort.cli import app
 from beaufort.metrics.stats import fleiss_kappa, krippendorff_alpha
 from beaufort.mining.review import (
     QUESTIONS,
+    Checks,
     Review,
     ReviewError,
     ReviewRules,
@@ -25,6 +27,7 @@ from beaufort.mining.review import (
     decisions,
     invite,
     open_review,
+    reinstate,
     review_status,
 )
 from beaufort.mining.review.cards import _repetition, card_image, next_card
@@ -59,10 +62,10 @@ def small(tmp_path: Path, *, count: int = 1, **rules: float) -> People:
     return people
 
 
-def long_review(tmp_path: Path) -> Review:
-    """Thirty images, with checks among them."""
+def long_review(tmp_path: Path, count: int = 30) -> Review:
+    """Many images, with checks among them."""
     path = tmp_path / "long.review"
-    create_review(path, make_images(tmp_path / "long", 30))
+    create_review(path, make_images(tmp_path / "long", count))
     return open_review(path)
 
 
@@ -212,6 +215,83 @@ def test_an_unreliable_reviewer_is_dropped_and_the_votes_with_them(tmp_path: Pat
     assert not found["ann"].dropped
     assert found["ann"].checks_right == found["ann"].checks > 4
     assert all(one[2] == "accepted" for one in tallies(people.review))
+
+
+def test_a_reliable_reviewer_is_dropped_with_the_stated_probability() -> None:
+    """At 90 % passed checks of each kind, over 300 checks, in 2,000 simulated reviews."""
+    rules, rng = ReviewRules(), np.random.default_rng(0)
+
+    def dropped(fractions: tuple[float, float, float]) -> int | None:
+        """After how many checks a reviewer is dropped."""
+        counts = np.zeros((3, 2), int)
+        for check in range(300):
+            kind = 2 if check % 2 else int(rng.integers(2))
+            counts[kind] += (rng.random() < fractions[kind], 1)
+            if rules.drops(Checks(*map(tuple, counts.tolist()))):
+                return check + 1
+        return None
+
+    reliable = [dropped((0.9, 0.9, 0.9)) for _ in range(2000)]
+    assert sum(one is not None for one in reliable) / 2000 < 0.01
+    for unreliable in ((0.5, 0.5, 0.5), (1, 0, 1), (0, 1, 1), (0.6, 0.6, 0.9)):  # (1, 0, 1): always yes
+        found = [dropped(unreliable) for _ in range(50)]
+        assert all(found), unreliable
+        assert np.mean([one for one in found if one]) < 100, unreliable
+
+
+def test_extreme_rules() -> None:
+    assert ReviewRules(min_right=1).drops(Checks(valid=(9, 10)))
+    assert not ReviewRules(min_right=1).drops(Checks(valid=(10, 10)))
+    assert not ReviewRules(min_right=0).drops(Checks(valid=(0, 1000)))
+    assert ReviewRules().drops(Checks(valid=(0, 100_000)))
+
+
+def test_a_reinstated_reviewer_counts_again(tmp_path: Path) -> None:
+    people = People(long_review(tmp_path, 60), "")
+    people.add("cem", "dee")
+    done = 0
+    while not review_status(people.review).reviewers[0].dropped:
+        done += answer_all(people, "cem", wrong=True, most=1)
+    assert tallies(people.review)[0] == (0, 0, "open")
+    reinstate(people.review, "cem")
+    assert sum(no for _, no, _ in tallies(people.review)) > 0
+    assert answer_all(people, "cem") > 5  # new checks are passed
+    (cem, _) = review_status(people.review).reviewers
+    assert not cem.dropped
+    assert cem.votes > done
+    for name in ("cem", "dee", "nobody"):
+        with pytest.raises(ReviewError, match=name):
+            reinstate(people.review, name)
+    answer_all(people, "dee", wrong=True)
+    assert review_status(people.review).reviewers[1].dropped
+    told = CliRunner().invoke(app, ["review", "reinstate", str(people.review.path), "dee"])
+    assert told.exit_code == 0
+    assert not any(one.dropped for one in review_status(people.review).reviewers)
+
+
+def test_a_review_of_an_earlier_version_is_opened(people: People) -> None:
+    people.review.connection.execute("ALTER TABLE reviewers DROP COLUMN reinstated")
+    rules = '{"votes": 3, "check_every": 5, "min_checks": 4, "min_right": 0.75, "seat_s": 900.0}'
+    people.review.connection.execute("UPDATE about SET value = ? WHERE name = 'rules'", (rules,))
+    opened = open_review(people.review.path)
+    assert opened.rules == ReviewRules(min_right=0.75)
+    answer_all(People(opened, ""), "ann")
+    assert review_status(opened).reviewers[0].checks > 0
+    opened.close()
+
+
+def test_the_number_of_open_images_does_not_reveal_checks(tmp_path: Path) -> None:
+    path = tmp_path / "one.review"
+    create_review(path, make_images(tmp_path / "one", 30), rules=ReviewRules(votes=1))
+    people = People(open_review(path), "")
+    people.add("ann")
+    seen = []
+    while (card := next_card(people.review, people.id_of("ann"))) is not None:
+        seen.append(card.left)
+        cast_vote(people.review, people.id_of("ann"), card.showing, YES if "good" in card.category else NO)
+    blocks = [seen[start : start + 5] for start in range(0, len(seen), 5)]
+    assert all(len(set(block)) == 1 for block in blocks)
+    assert len({block[0] for block in blocks}) == len(blocks) > 6
 
 
 def test_checks_are_controls_and_repetitions_and_cannot_be_told_from_the_rest(tmp_path: Path) -> None:

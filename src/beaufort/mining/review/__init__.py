@@ -11,13 +11,14 @@ from beaufort.mining.review.access import invite, invite_all
 from beaufort.mining.review.cards import card_image, next_card, review_image
 from beaufort.mining.review.creation import create_review
 from beaufort.mining.review.database import Review, ReviewError, open_review
-from beaufort.mining.review.rules import QUESTIONS, Question, ReviewRules, parse_rules
+from beaufort.mining.review.rules import QUESTIONS, Checks, Question, ReviewRules, parse_rules
 from beaufort.mining.review.server import serve
 from beaufort.mining.review.status import ImageDecision, ReviewStatus, decisions, decisions_csv, review_status
-from beaufort.mining.review.votes import cast_vote, settle_tie, undo_vote
+from beaufort.mining.review.votes import cast_vote, reinstate, settle_tie, undo_vote
 
 __all__ = [
     "QUESTIONS",
+    "Checks",
     "ImageDecision",
     "Question",
     "Review",
@@ -34,6 +35,7 @@ __all__ = [
     "next_card",
     "open_review",
     "parse_rules",
+    "reinstate",
     "review_image",
     "review_status",
     "serve",

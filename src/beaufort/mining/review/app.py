@@ -254,6 +254,12 @@ def make_app(
         )
         return RedirectResponse("/admin", status_code=303)
 
+    @app.post("/admin/reinstate")
+    async def reinstate(request: Request) -> Response:
+        _, fields = await form(request, admin)
+        await run_in_threadpool(lambda: votes.reinstate(review, fields.get("reviewer", "")))
+        return RedirectResponse("/admin", status_code=303)
+
     return app
 
 

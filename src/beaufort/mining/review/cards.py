@@ -27,7 +27,8 @@ class Card:
     done: int
     """Number of cards that the reviewer has finished."""
     left: int
-    """Number of undecided images."""
+    """Number of undecided images when the block of cards began. A count after each vote would reveal checks,
+    because it does not change after them."""
 
 
 def next_card(review: Review, reviewer: int) -> Card | None:
@@ -46,11 +47,20 @@ def next_card(review: Review, reviewer: int) -> Card | None:
         row = connection.execute(
             "SELECT i.category, "
             "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer AND answered > 0) AS done, "
-            "(SELECT COUNT(*) FROM images WHERE role = '' AND decision = 'open') AS left "
+            "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer) AS shown "
             "FROM showings s JOIN images i ON i.id = s.image WHERE s.id = :showing",
             {"reviewer": reviewer, "showing": showing},
         ).fetchone()
-        return Card(showing, row["category"], row["done"], row["left"])
+        left = _open_images(connection, review, reviewer, (row["shown"] - 1) // review.rules.check_every)
+        return Card(showing, row["category"], row["done"], left)
+
+
+def _open_images(connection: sqlite3.Connection, review: Review, reviewer: int, block: int) -> int:
+    """Return the number of undecided images when the reviewer's block of cards began."""
+    if review.open_counts.get(reviewer, (None, 0))[0] != block:
+        row = connection.execute("SELECT COUNT(*) FROM images WHERE role = '' AND decision = 'open'")
+        review.open_counts[reviewer] = (block, row.fetchone()[0])
+    return review.open_counts[reviewer][1]
 
 
 def card_image(review: Review, reviewer: int, showing: str) -> tuple[bytes, str]:

@@ -26,7 +26,8 @@ CREATE TABLE images (
 CREATE INDEX queue ON images (role, decision, id);
 CREATE TABLE reviewers (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token BLOB NOT NULL UNIQUE, admin INTEGER NOT NULL,
-    begun INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
+    begun INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0,
+    reinstated INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE showings (
     id TEXT NOT NULL UNIQUE, reviewer INTEGER NOT NULL REFERENCES reviewers (id),
@@ -62,6 +63,11 @@ CREATE INDEX IF NOT EXISTS given ON votes (showing);
 have 1 for every vote; there the card shown last counts as the last.
 """
 
+_REVIEWER_COLUMNS = "PRAGMA table_info(reviewers)"
+_ADD_REINSTATED = "ALTER TABLE reviewers ADD COLUMN reinstated INTEGER NOT NULL DEFAULT 0"
+"""Older files lack this column: the last vote before a reviewer was reinstated, or 0. Checks up to this vote
+no longer count."""
+
 
 class ReviewError(BeaufortError, ValueError):
     """An error of a review."""
@@ -75,6 +81,8 @@ class Review:
         self._local = threading.local()
         self._writing = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
+        self.open_counts: dict[int, tuple[int, int]] = {}
+        """For each reviewer, a block of cards and the number of open images when it began."""
         facts = dict(self.connection.execute("SELECT name, value FROM about").fetchall())
         self.folder = Path(facts["folder"])
         self.title = facts["title"]
@@ -120,6 +128,8 @@ def open_review(path: Path) -> Review:
             if (found := " ".join(connection.execute("PRAGMA quick_check(1)").fetchone()[0].split())) != "ok":
                 raise ReviewError(f"{path} is damaged ({found}); {_RESTORE}")
             connection.executescript(_INDEXES)
+            if not any(row["name"] == "reinstated" for row in connection.execute(_REVIEWER_COLUMNS)):
+                connection.execute(_ADD_REINSTATED)
         return Review(path)
     except sqlite3.DatabaseError as error:
         raise ReviewError(

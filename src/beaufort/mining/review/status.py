@@ -226,8 +226,9 @@ def _reviewers(review: Review) -> tuple[ReviewerStatus, ...]:
     return tuple(
         ReviewerStatus(
             *(row["name"], row["votes"], row["skipped"]),
-            *check_counts(review.connection, row["id"]),
+            *(checks.passed, checks.total),
             bool(row["dropped"]),
         )
         for row in rows
+        for checks in [check_counts(review.connection, row["id"])]
     )

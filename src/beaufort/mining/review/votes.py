@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from beaufort.mining.review.database import Review, ReviewError
-from beaufort.mining.review.rules import QUESTIONS, ReviewRules, decide
+from beaufort.mining.review.rules import QUESTIONS, Checks, ReviewRules, decide
 
 MAX_COMMENT = 1000
 """Largest number of characters of a comment."""
@@ -103,15 +103,30 @@ def _count(connection: sqlite3.Connection, rules: ReviewRules, card: sqlite3.Row
 
 
 def _check_reviewer(connection: sqlite3.Connection, rules: ReviewRules, reviewer: int) -> None:
-    right, checks = check_counts(connection, reviewer)
-    drops = rules.drops(right, checks)
-    changed = connection.execute(
-        "UPDATE reviewers SET dropped = ? WHERE id = ? AND dropped != ?", (drops, reviewer, drops)
-    )
-    if changed.rowcount:  # update all images with votes of the reviewer
-        images = connection.execute("SELECT DISTINCT image FROM showings WHERE reviewer = ?", (reviewer,))
-        for row in images.fetchall():
-            _tally(connection, rules, row["image"])
+    row = connection.execute("SELECT reinstated FROM reviewers WHERE id = ?", (reviewer,)).fetchone()
+    if rules.drops(check_counts(connection, reviewer, after=row["reinstated"])):
+        connection.execute("UPDATE reviewers SET dropped = 1 WHERE id = ?", (reviewer,))
+        _tally_images_of(connection, rules, reviewer)
+
+
+def reinstate(review: Review, name: str) -> None:
+    """Let a dropped reviewer continue: all votes count again, and checks so far are no longer tested."""
+    with review.transaction() as connection:
+        row = connection.execute("SELECT id, dropped FROM reviewers WHERE name = ?", (name,)).fetchone()
+        if row is None or not row["dropped"]:
+            raise ReviewError(f"{name!r} is not a dropped reviewer")
+        connection.execute(
+            "UPDATE reviewers SET dropped = 0, reinstated = (SELECT COALESCE(MAX(id), 0) FROM votes) "
+            "WHERE id = ?",
+            (row["id"],),
+        )
+        _tally_images_of(connection, review.rules, row["id"])
+
+
+def _tally_images_of(connection: sqlite3.Connection, rules: ReviewRules, reviewer: int) -> None:
+    images = connection.execute("SELECT DISTINCT image FROM showings WHERE reviewer = ?", (reviewer,))
+    for row in images.fetchall():
+        _tally(connection, rules, row["image"])
 
 
 def is_dropped(connection: sqlite3.Connection, reviewer: int) -> bool:
@@ -120,19 +135,22 @@ def is_dropped(connection: sqlite3.Connection, reviewer: int) -> bool:
     return bool(row is not None and row["dropped"])
 
 
-def check_counts(connection: sqlite3.Connection, reviewer: int) -> tuple[int, int]:
-    """Return the numbers of hidden checks that a reviewer passed, and of all: controls and repetitions."""
-    row = connection.execute(
-        "SELECT COUNT(*) AS checks, COALESCE(SUM(CASE "
+def check_counts(connection: sqlite3.Connection, reviewer: int, *, after: int = 0) -> Checks:
+    """Return the results of a reviewer's hidden checks, from votes after the one with the id `after`."""
+    rows = connection.execute(
+        "SELECT CASE WHEN v.again THEN 'repeated' WHEN i.role = 'control-valid' THEN 'valid' "
+        "ELSE 'invalid' END AS kind, COUNT(*) AS checks, COALESCE(SUM(CASE "
         "WHEN v.again THEN v.approves = (SELECT f.approves FROM valid_votes f "
         "    WHERE f.image = v.image AND f.reviewer = v.reviewer AND f.again = 0) "
         "ELSE v.approves = (i.role = 'control-valid') END), 0) AS right "
         "FROM valid_votes v JOIN images i ON i.id = v.image "
-        "WHERE v.reviewer = ? AND (i.role != '' OR (v.again AND EXISTS (SELECT 1 FROM valid_votes f "
-        "    WHERE f.image = v.image AND f.reviewer = v.reviewer AND f.again = 0)))",
-        (reviewer,),
-    ).fetchone()
-    return row["right"], row["checks"]
+        "WHERE v.reviewer = :reviewer AND v.id > :after AND (i.role != '' OR (v.again AND EXISTS ("
+        "    SELECT 1 FROM valid_votes f "
+        "    WHERE f.image = v.image AND f.reviewer = v.reviewer AND f.again = 0 AND f.id > :after))) "
+        "GROUP BY kind",
+        {"reviewer": reviewer, "after": after},
+    )
+    return Checks(**{row["kind"]: (row["right"], row["checks"]) for row in rows})
 
 
 def _tally(connection: sqlite3.Connection, rules: ReviewRules, image: int) -> None:
