@@ -25,8 +25,17 @@ _NODES = 3
 @contextlib.contextmanager
 def predictions_bar() -> Iterator[Callable[[Progress], None]]:
     """Show the progress of a run, with the accuracy so far."""
+    shown: set[str] = set()
     with progress_bar("predictions") as show:
-        yield lambda at: show(at.done, at.total, _at(at))
+
+        def report(at: Progress) -> None:
+            for warning in at.warnings:
+                if warning not in shown:
+                    shown.add(warning)
+                    typer.echo(f"warning: {printable(warning)}", err=True)
+            show(at.done, at.total, _at(at))
+
+        yield report
 
 
 def _at(progress: Progress) -> str:

@@ -80,6 +80,14 @@ def run(
             help="Experiment tracker to log to: mlflow, wandb, tensorboard or one of a plug-in (repeatable).",
         ),
     ] = None,
+    allow_batch_dependence: Annotated[
+        bool,
+        typer.Option(
+            "--allow-batch-dependence",
+            help="Evaluate models whose predictions depend on the batch or on earlier calls; the batch size "
+            "becomes part of the fingerprint.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -125,7 +133,13 @@ def run(
         "limit": limit,
         "labels": scoring.pop("labels"),
         "seed": seed or 0,
-        "options": _run_options(config or [], precision=precision, trackers=track, **scoring),
+        "options": _run_options(
+            config or [],
+            precision=precision,
+            allow_batch_dependence=allow_batch_dependence or None,
+            trackers=track,
+            **scoring,
+        ),
     }
     engine_options = parse_engine(engine)
     if dry_run:

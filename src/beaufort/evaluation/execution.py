@@ -56,6 +56,8 @@ class Progress:
     """Of this model under this condition, so far."""
     nodes: Mapping[str, NodeSpeed] = field(default_factory=dict)
     """The machines of a cluster, by name."""
+    warnings: tuple[str, ...] = ()
+    """Likely mistakes found before the run; also among the notes of the result."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def execute(
     return RunOutcome(
         tuple(_result(cell, each, done) for cell, each in both if each is not None),
         (*plan.problems, *run.sorted_problems(writer.unread)),
-        (*notes_on(plan), *run.notes, *writer.notes),
+        tuple(dict.fromkeys((*notes_on(plan), *run.notes, *writer.notes))),
         tuple(_failure(plan, failure) for failure in run.failures),
         nodes,
         reader,
@@ -250,7 +252,8 @@ class _Run:
         cell = self.plan.cells[batch.cell]
         name, condition = cell.model.spec.name, str(cell.condition)
         accuracy = right / seen if seen else None
-        self.progress(Progress(self.done, self.total, name, condition, accuracy, self.engine.nodes))
+        nodes, warnings = self.engine.nodes, self.plan.warnings
+        self.progress(Progress(self.done, self.total, name, condition, accuracy, nodes, warnings))
 
     def sorted_problems(self, unread: Collection[tuple[int, str]]) -> tuple[Problem, ...]:
         """Each problem once, in the order of the dataset.

@@ -24,7 +24,7 @@ def notes_on(plan: Plan) -> tuple[str, ...]:
     """
     notes = (note for source in plan.sources for note in _notes(source))
     filters = (note for cell in plan.cells if (note := missing_filter_note(cell.model.spec)))
-    return tuple(dict.fromkeys([*notes, *_no_clean(plan), *_circular(plan), *filters]))
+    return tuple(dict.fromkeys([*plan.warnings, *notes, *_no_clean(plan), *_circular(plan), *filters]))
 
 
 def _notes(source: ImageSource) -> Iterator[str]:

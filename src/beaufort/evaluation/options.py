@@ -34,6 +34,8 @@ class RunOptions:
         strict: stop at the first image that cannot be read.
         trackers: objects that are notified of the run, or texts such as `mlflow:experiment=robustness`; see
             `beaufort.results.tracking`.
+        allow_batch_dependence: evaluate models whose predictions depend on the batch or on earlier calls,
+            which are rejected otherwise. The batch size, 32 by default, becomes part of the fingerprint.
     """
 
     clean: DataSource | None = None
@@ -47,6 +49,7 @@ class RunOptions:
     keep_logits: bool = False
     strict: bool = False
     trackers: Sequence[Any] = ()
+    allow_batch_dependence: bool = False
 
     def __post_init__(self) -> None:
         for name in ("first", "batch_size"):
@@ -54,9 +57,11 @@ class RunOptions:
                 object.__setattr__(self, name, validate_count(name, value))
         if isinstance(self.trackers, str):
             object.__setattr__(self, "trackers", (self.trackers,))
-        for name in ("keep_logits", "strict"):
+        for name in ("keep_logits", "strict", "allow_batch_dependence"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be true or false, got {getattr(self, name)!r:.60}")
+        if self.allow_batch_dependence and self.batch_size is None:
+            object.__setattr__(self, "batch_size", 32)
         if self.prepare not in (None, "none"):
             raise OptionError(f"prepare must be 'none' or not given, got {self.prepare!r:.60}")
 

@@ -24,6 +24,7 @@ from beaufort.data.labels import DatasetLabels, Grouping, LabelSpace, ModelOutpu
 from beaufort.data.objects import Data
 from beaufort.evaluation.arguments import Conditions, Models, find_models, find_seed, find_suite
 from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.model_checks import check_before_run
 from beaufort.evaluation.options import RunOptions
 from beaufort.evaluation.preflight import Requirements
 from beaufort.evaluation.sources import ImageSource, Sources, find_sources
@@ -102,6 +103,8 @@ class Plan:
     suite: Suite | None = None
     """The suite; None for a list of conditions."""
     options: RunOptions = field(default_factory=RunOptions)
+    warnings: tuple[str, ...] = ()
+    """Likely mistakes found by checks of the models."""
 
     @property
     def source(self) -> ImageSource:
@@ -206,7 +209,28 @@ def plan(
     if planned.images:
         needs.room(opened, _needed_bytes(planned))
     needs.check()
-    return planned
+    return replace(planned, warnings=tuple(_check_before_run(planned, runs_here=runs_here)))
+
+
+def _check_before_run(planned: Plan, *, runs_here: bool) -> Iterator[str]:
+    """Yield notes on the models that lack predictions, checked on clean images if there are any."""
+    chosen: dict[LazyModel, PlannedCell] = {}
+    missing: dict[LazyModel, int] = {}
+    for cell in planned.cells:
+        if cell.gaps:
+            missing[cell.model] = missing.get(cell.model, 0) + cell.images
+            if cell.model not in chosen or (cell.condition.clean and not chosen[cell.model].condition.clean):
+                chosen[cell.model] = cell
+    for model, cell in chosen.items():
+        yield from check_before_run(
+            model.load(),
+            cell.source,
+            cell.space,
+            allow_batch_dependence=planned.options.allow_batch_dependence,
+            missing=missing[model] if runs_here else 0,
+        )
+        if not runs_here and len(chosen) > 1:
+            model.unload()
 
 
 def as_store(store: str | Path | Store) -> Store:
@@ -267,7 +291,7 @@ def _make_plan(
     ]
     every = [condition for _, conditions in sources for condition in conditions]
     _check_models(models, every, keep_models=keep_models)
-    abouts = [_model_facts(model) for model in models]
+    abouts = [_model_facts(model, options) for model in models]
     _check_different(abouts)
     listing = store.listing()
     sides = [
@@ -365,9 +389,11 @@ def space_of(
     )
 
 
-def _model_facts(model: LazyModel) -> Facts:
+def _model_facts(model: LazyModel, options: RunOptions) -> Facts:
     spec = model.spec
     facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
+    if options.allow_batch_dependence:
+        facts["batch_size"] = options.batch_size
     if not spec.reusable:  # whether it is the model of an earlier run is unknown
         facts["run"] = uuid.uuid4().hex
     return facts

@@ -25,11 +25,11 @@ from beaufort.data.labels import NO_LABEL, LabelSpace
 from beaufort.evaluation.backends import Backend, BatchGroup, BatchScores, choose_backend, predict
 from beaufort.evaluation.batches import Batch, ImageBlock, are_neighbors
 from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.model_checks import probabilities_note
 from beaufort.evaluation.planning import Range
 from beaufort.evaluation.sources import ImageSource
 from beaufort.evaluation.tasks import BatchDone, Event, Note, PredictionRows, Task, TaskPart, by_sequence
 from beaufort.models import Model
-from beaufort.models.filtered import FilteredModel
 from beaufort.models.scoring import PredictionScores, correct, join_scores, score_logits
 from beaufort.store import PredictionsError, table_of, without_prediction
 from beaufort.suites.conditions import Condition
@@ -201,14 +201,7 @@ class _SourceRunner:
         name, suspect = one.spec.name, scores.are_probabilities
         if name not in self.warned and len(suspect) and suspect.all() and scores.top.shape[1] > 1:
             self.warned.add(name)
-            right = "leaves accuracies right"
-            if isinstance(one, FilteredModel) and one.filter.views is not None:
-                right = "may change accuracies, as means over views are others"
-            yield Note(
-                f"the outputs of {name} look like probabilities: none is below 0, and each row sums to 1. "
-                f"They are used as logits, which makes p, nll, brier and entropy wrong and {right}; "
-                "return the values before the softmax, or their logarithms"
-            )
+            yield Note(probabilities_note(one))
 
 
 def _batches(
