@@ -17,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from typer.main import get_command
 
+from beaufort.evaluation import predictions
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.models import prepare_torchvision
-from beaufort.store import Cell, FileStore, predictions
+from beaufort.store import Cell, FileStore
 from beaufort.suites import Suite, get_suite
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -55,7 +55,7 @@ def test_order_does_not_matter(rows: list[tuple[list[float], int]], random: Any)
 
 
 def test_as_the_store_has_them() -> None:
-    from beaufort.store import predictions
+    from beaufort.evaluation import predictions
 
     rng = np.random.default_rng(0)
     logits, labels = rng.normal(size=(50, 7)).astype(np.float32), rng.integers(0, 7, 50)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beaufort.evaluation import predictions
 from beaufort.models.scoring import (
     PredictionScores,
     correct,
@@ -21,7 +22,7 @@ from beaufort.models.scoring import (
     score_tensor,
     unpack_scores,
 )
-from beaufort.store import PredictionsError, predictions
+from beaufort.store import PredictionsError
 
 KINDS = ("plain", "ties", "masked", "mistakes", "probabilities")
 CLASSES = (1, 2, 3, 10, 1000)

@@ -12,9 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from beaufort.data import Dataset, from_arrays
+from beaufort.evaluation import predictions
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.results import Predictions, Results, ResultSetting, Scores, open_results, score
-from beaufort.store import Cell, FileStore, predictions
+from beaufort.store import Cell, FileStore
 from beaufort.suites import Suite, get_suite
 from beaufort.suites.conditions import Condition
 

@@ -157,7 +157,7 @@ def test_a_store_that_is_removed_while_it_is_filled(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "store")
     store.write(cell(), 0, answers(0, 20))
     (tmp_path / "store").rename(tmp_path / "moved")
-    with pytest.raises(StoreError, match="was removed meanwhile"):
+    with pytest.raises(StoreError, match="was removed"):
         store.write(cell(), 20, answers(20, 40))
     assert not (tmp_path / "store").exists()
 

@@ -20,7 +20,7 @@ SQL = "select model, images, accuracy, nll from cells order by model"
 
 @pytest.fixture(params=["disk", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileStore:
-    monkeypatch.setattr("beaufort.store._index._WORTH_AN_INDEX", 5)
+    monkeypatch.setattr("beaufort.store._index._LEAST_NEW_FOOTERS", 5)
     place = tmp_path / "store" if request.param == "disk" else request.getfixturevalue("s3")
     store = FileStore(place)
     for number in range(CELLS):
@@ -126,4 +126,4 @@ def test_one_wrong_row_is_found_by_verify(store: FileStore) -> None:
     change(store, lie)
     (finding,) = forget_what_was_written(store).verify()
     assert finding.path == INDEX
-    assert "does not say what" in finding.message
+    assert "disagrees with" in finding.message

@@ -96,7 +96,7 @@ def test_a_write_that_never_succeeds(
 ) -> None:
     proxy.faults = lambda request: fault if request.method == "PUT" else None
     store = impatient(s3, monkeypatch) if fault == "no answer" else FileStore(s3)
-    with pytest.raises(StoreError, match="cannot be written to s3://") as caught:
+    with pytest.raises(StoreError, match="s3://") as caught:
         store.write(cell(), 0, answers(0, 10))
     message = str(caught.value)
     tries = 1 if fault == "denied" else remote.TRIES
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_read_is_not_damaged(
     FileStore(s3).write(cell(), 0, answers(0, 10))
     store = impatient(s3, monkeypatch) if fault == "no answer" else FileStore(s3)
     proxy.faults = lambda request: fault if "/predictions/" in request.path else None
-    with pytest.raises(FaultyFileError, match=r"cannot be read now \(.*7 times in .* s") as caught:
+    with pytest.raises(FaultyFileError, match=r"cannot be read at the moment \(.*7 times in .* s") as caught:
         store.read(cell())
     assert caught.value.finding.kind is Kind.unreadable
     assert [finding.kind for finding in store.collect()] == [Kind.unreadable]
@@ -133,7 +133,7 @@ def test_a_listing_that_fails_is_no_empty_store(fault: str, s3: str, proxy: Prox
     store.write(cell(), 0, answers(0, 10))
     proxy.faults = lambda request: fault if request.lists else None
     for ask in (store.listing, store.verify, lambda: query(store, "select 1"), store.check_exists):
-        with pytest.raises(StoreError, match="cannot be looked at"):
+        with pytest.raises(StoreError, match="cannot access"):
             ask()
 
 
@@ -270,14 +270,14 @@ def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(StoreError, match="is not a store"):
         FileStore(s3).check_exists()
     absent = FileStore("s3://no-such-bucket/results")
-    with pytest.raises(StoreError, match="there is no bucket 'no-such-bucket'"):
+    with pytest.raises(StoreError, match="'no-such-bucket'"):
         absent.disk.check_place()
-    with pytest.raises(StoreError, match=r"cannot be written to .*bucket does not exist"):
+    with pytest.raises(StoreError, match=r"bucket does not exist"):
         absent.write(cell(), 0, answers(0, 5))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     cut_off = FileStore(s3)
     for ask in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
-        with pytest.raises(StoreError, match=r"cannot be looked at: .*7 times in .*127\.0\.0\.1:9"):
+        with pytest.raises(StoreError, match=r"cannot access .*7 times in .*127\.0\.0\.1:9"):
             ask()
 
 

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app
-from beaufort.store import FileStore, StoreError, connect, predictions, query, to_bytes
+from beaufort.evaluation import predictions
+from beaufort.store import FileStore, StoreError, connect, query, to_bytes
 from tests.torture.stores import answers, cell
 
 
@@ -63,7 +64,7 @@ FORBIDDEN = [
 @pytest.mark.parametrize("sql", FORBIDDEN)
 def test_nothing_outside_can_be_read_or_written(store: FileStore, sql: str, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(StoreError, match="could not be answered"):
+    with pytest.raises(StoreError, match="query failed"):
         query(store, sql)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -170,7 +171,7 @@ except MissingExtraError as error:
         text=True,
         check=True,
     )
-    assert done.stdout == "questions in SQL need DuckDB: pip install duckdb\n"
+    assert done.stdout == "SQL queries require DuckDB: pip install duckdb\n"
 
 
 def test_an_export_has_a_fixed_order(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def bits_of_made_stores(task: Task) -> Iterator[Row]:
                 write_old(root, cell(), start, answers(start, start + 30))
             else:
                 store.write(cell(), start, answers(start, start + 30), {"host": "here"})
-        with mock.patch("beaufort.store._index._WORTH_AN_INDEX", 1):
+        with mock.patch("beaufort.store._index._LEAST_NEW_FOOTERS", 1):
             query(store, "select 1 from cells")
             questions: dict[str, Question] = {"python": rows_in_python, "sql": rows_in_sql}
             found = flip_bits(root, questions, task.some(100), seed=task.seed, has_time=row.has_time)

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beaufort.store import Cell, FileStore, predictions, query, summarize
+from beaufort.evaluation import predictions
+from beaufort.store import Cell, FileStore, query, summarize
 
 __all__ = ["answers", "cell", "old_bytes", "rows_in_python", "rows_in_sql", "write_old"]
 

@@ -55,8 +55,8 @@ def _segments(drop: int) -> NDArray[np.float64]:
 def zigzag(images: Images, p: Params, course: Array, ops: Ops) -> Images:
     """Draw a soft white zigzag from left to right."""
     lines = [_segments(int(drop)) for drop in course[:, 1]]
-    counts = np.array([len(segments) for segments in lines])
-    segments = np.zeros((len(images), counts.max(), 4))
+    counts = np.array([len(segments) for segments in lines], np.int64)
+    segments = np.zeros((len(images), counts.max(initial=0), 4))
     for i, (own, start) in enumerate(zip(lines, course[:, 0], strict=True)):
         segments[i, : len(own)] = own
         segments[i, : len(own), 1::2] += start

@@ -22,6 +22,7 @@ from beaufort.evaluation.options import (
 from beaufort.evaluation.planning import Labels, Plan, PlannedCell, as_store, plan
 from beaufort.evaluation.preflight import NotReadyError
 from beaufort.evaluation.ray_engine import import_ray
+from beaufort.evaluation.scoring import predictions
 from beaufort.evaluation.sources import ImageSource
 
 __all__ = [
@@ -51,4 +52,5 @@ __all__ = [
     "notes_on",
     "parse_engine",
     "plan",
+    "predictions",
 ]

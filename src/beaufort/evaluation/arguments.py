@@ -1,4 +1,4 @@
-"""What `evaluate` takes: one model or many, and a suite or names of corruptions."""
+"""Arguments of `evaluate`: models, suites, conditions and seeds."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ from beaufort.suites import (
 from beaufort.suites.conditions import Condition
 
 ModelSource: TypeAlias = str | os.PathLike[str] | Model | LazyModel | Callable[..., Any]
-"""A text for `load_model`, a `Model`, a torch module, or a function."""
+"""A string for `load_model`, a `Model`, a torch module, or a function."""
 Models: TypeAlias = ModelSource | Iterable[ModelSource]
 """A model, or a list of them."""
 Conditions: TypeAlias = str | Path | Suite | Condition | Sequence[Condition] | Sequence[str]
-"""A suite, its name or file; a list of conditions, or of names of corruptions."""
+"""A suite, its name or file; a list of conditions; or a list of corruption names."""
 
 _MODEL = (
-    "a model must be a text as in `beaufort ls models`, a Model, a torch module, or a function from uint8 "
+    "a model must be a string as in `beaufort ls models`, a Model, a torch module, or a function from uint8 "
     "images (n, h, w, c) to logits (n, classes)"
 )
 _SUITE = (
-    "suite must be a suite, its name or file, a list of conditions, or a list of names of corruptions, "
-    "as ['fog', 'snow']"
+    "suite must be a suite, its name or file, a list of conditions, or a list of corruption names such as "
+    "['fog', 'snow']"
 )
 _LARGEST_SEED = 2**63 - 1
-"""The largest of a 64-bit integer, which is what the tables of a store have for it."""
+"""Limit of the 64-bit integers in the tables of a store."""
 
 
-def find_seed(seed: int) -> int:
-    """The seed as an `int`; an error if it is no whole number that a store can keep."""
+def validate_store_seed(seed: int) -> int:
+    """Return the seed as an `int`; an error if it is not an integer that a store can keep."""
     found = validate_seed(seed)
     if abs(found) > _LARGEST_SEED:
         raise OptionError(f"seed must be an integer from -(2**63 - 1) to 2**63 - 1, got {found!r:.60}")
     return found
 
 
-def find_models(models: Models) -> list[LazyModel]:
-    """The models, each of which is loaded when it is needed."""
+def as_lazy_models(models: Models) -> list[LazyModel]:
+    """Return the models, each of which is loaded when it is needed."""
     if _is_one(models):
         return [_model(models)]
     if isinstance(models, Mapping) or not isinstance(models, Iterable):
         raise OptionError(f"{_MODEL}, or a list of these; got {describe_object(models)}")
     found = [_model(one) for one in models]
     if not found:
-        raise OptionError("models must be at least one, got none")
+        raise OptionError("models must not be empty")
     return found
 
 
@@ -75,18 +75,18 @@ def _model(model: Any) -> LazyModel:
     return LazyModel.of(as_model(model))
 
 
-def find_suite(suite: Conditions, prepare: str | None = None) -> Suite | list[Condition]:
-    """A suite, or a list of conditions that are of none.
+def as_suite(suite: Conditions, prepare: str | None = None) -> Suite | list[Condition]:
+    """Return a suite, or a list of conditions without a suite.
 
     Args:
         suite: as `evaluate` takes it.
-        prepare: `none` for the same suite without preparation of images.
+        prepare: `none` for the suite without preparation of images.
     """
     found = _suite(suite)
     if prepare is None or not isinstance(found, Suite):
         return found
     if found.parts:
-        raise OptionError(f"prepare requires a suite of one dataset, got {found}")
+        raise OptionError(f"prepare requires a suite of one dataset; {found} has several")
     return found.unprepared()
 
 

@@ -1,8 +1,7 @@
-"""What makes the pixels that models see: threads of the processor, or the device that the models run on.
+"""Backends that corrupt images: threads of the CPU, or the device on which the models run.
 
-Both make batches a little before they are asked for. On a device the clean images of a batch are copied once
-for all conditions. They are corrupted there on a stream of their own, while the model looks at the batch
-before.
+Both prepare batches ahead of the models. On a device, the clean images of a batch are copied once for all
+conditions and corrupted on a separate stream, while the model runs on the previous batch.
 """
 
 from __future__ import annotations
@@ -10,52 +9,37 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from beaufort._core.arrays import Bytes, Images, on_host
+from beaufort._core.arrays import Bytes, Images
 from beaufort._core.errors import BeaufortError
 from beaufort.corruptions import Chain
-from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.batches import HELD, Batch, ImageBlock, divisor_of_block, power_of_two
 from beaufort.evaluation.sources import ImageSource
 from beaufort.models import Model
-from beaufort.models.filtered import FilteredModel
 from beaufort.models.network import Network
-from beaufort.models.scoring import (
-    PredictionScores,
-    are_probabilities,
-    score_logits,
-    score_tensor,
-    unpack_scores,
-)
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import Frame
-from beaufort.suites.shifts import ModelShift
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
 _IN_FLIGHT = 1 << 28
-"""Maximum bytes of corrupted images that wait for a model; a single batch may be larger."""
+"""Maximum bytes of corrupted images waiting for a model; a single batch may be larger."""
 
 _TURN_S = 0.0005
-"""Switch interval of the interpreter, so that decoding threads do not hold up the one that feeds a device."""
+"""Switch interval of the interpreter; decoding threads must not delay the thread that feeds a device."""
 
-_Kind = TypeVar("_Kind")  # arrays or tensors: what came comes back
-
-BatchScores = tuple[PredictionScores, NDArray[np.float32] | None]
-"""What is kept of the answers to a batch, and the logits if they are wanted."""
-
+_Kind = TypeVar("_Kind")  # arrays or tensors
 
 BatchGroup = tuple[Batch, ...]
-"""Batches of the same images that are made together, as frames of a sequence; most have one."""
+"""Batches of the same images that are made together, as frames of a sequence; usually one."""
 
 
 class DeviceError(BeaufortError, RuntimeError):
@@ -66,98 +50,40 @@ class Backend(Protocol):
     """Corrupts the batches of a block."""
 
     lag: int
-    """Maximum batches in flight: handed to a model whose predictions were not copied to the host yet."""
+    """Maximum number of batches whose predictions were not copied to the host yet."""
     ahead: bool
-    """Whether the next block is decoded while this one is answered."""
+    """Whether the next block is decoded while the current one is predicted."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def batch_size(self, image_bytes: int) -> int:
-        """Default number of images in a batch, from the size of one image in bytes."""
+        """Return the default batch size for images of this size."""
 
     def corrupted(self, pool: Executor, batches: Iterator[BatchGroup]) -> Iterator[tuple[Batch, Images]]:
-        """The batches with their corrupted images."""
+        """Yield the batches with their corrupted images."""
 
     def used(self, condition: Condition) -> str:
-        """Name of the device that corrupts the images of a condition, for the provenance."""
+        """Return the name of the device that corrupts the images of a condition, for the provenance."""
 
     def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
-        """What a reader of the results should know, before anything is done."""
+        """Yield notes on conditions that the device does not support."""
 
 
 def choose_backend(models: Sequence[Model], source: ImageSource, jobs: int) -> Backend:
-    """The CUDA device of the first model that takes images there, else threads."""
+    """Return the CUDA device of the first model that takes tensors, else threads."""
     for model in models:
         if isinstance(model, Network) and model.on_device and model.device.startswith("cuda"):
             return DeviceBackend(source, model.device)
     return CpuBackend(source, jobs)
 
 
-def predict(
-    model: Model,
-    images: Images,
-    batch: Batch,
-    truth: NDArray[np.int64],
-    space: LabelSpace,
-    *,
-    seed: int,
-    keep_logits: bool,
-) -> Callable[[], BatchScores]:
-    """Run a model on the images of a batch; the result waits for the scores, in a label space.
-
-    A network that takes tensors runs on its device, where the logits are scored, too, and nothing waits; all
-    else is done at once. Logits are kept as the model gave them, those of every output.
-    """
-    shift = batch.condition.shift
-    if batch.condition.needs_model:  # images are made for one model, as by an attack
-        assert isinstance(shift, ModelShift)
-        logits = shift.predict(model, images, ids=batch.ids, labels=truth, space=space, seed=seed)
-    elif isinstance(model, Network) and model.takes_tensors(images):
-        from beaufort._core.device import upload
-        from beaufort.models.tensors import copy_to_host
-
-        with _explained(f"{model.spec.name} on {len(images)} images", only_memory=True):
-            found = model.predict_tensors(images)
-            if truth.ndim == 1:
-                scores = copy_to_host(score_tensor(space.apply(found), upload(truth, found.device)))
-                suspect = None if space.identity else copy_to_host(are_probabilities(found))
-                kept = copy_to_host(found) if keep_logits else None
-                return lambda: (
-                    _marked(unpack_scores(scores()), None if suspect is None else suspect()),
-                    None if kept is None else kept(),
-                )
-        logits = found.float().cpu().numpy()  # label sets are scored by the host
-    elif isinstance(model, FilteredModel):
-        each = [np.asarray(one, np.float32) for one in model.view_logits(on_host(images))]
-        own = np.logical_and.reduce([are_probabilities(one) for one in each])  # means over views hide it
-        scored, logits_kept = _scored(model.mean_logits(each), truth, space, keep_logits=keep_logits)
-        return lambda: (_marked(scored, own), logits_kept)
-    else:
-        logits = model(on_host(images))
-    result = _scored(np.asarray(logits, np.float32), truth, space, keep_logits=keep_logits)
-    return lambda: result
-
-
-def _scored(
-    logits: NDArray[np.float32], truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
-) -> BatchScores:
-    scores = score_logits(space.apply(logits), truth)
-    suspect = None if space.identity else are_probabilities(logits)
-    return _marked(scores, suspect), logits if keep_logits else None
-
-
-def _marked(scores: PredictionScores, suspect: NDArray[np.bool_] | None) -> PredictionScores:
-    """Whether logits look like probabilities is a question about all outputs, not only the classes."""
-    return scores if suspect is None else scores._replace(are_probabilities=suspect)
-
-
 class CpuBackend:
-    """Arrays, corrupted by the CPU backend."""
+    """Corrupts arrays in threads."""
 
     lag = 0
-    ahead = False  # all threads corrupt
+    ahead = False  # all threads corrupt images
 
     def __init__(self, source: ImageSource, jobs: int) -> None:
         self._source = source
@@ -177,15 +103,15 @@ class CpuBackend:
         waiting: deque[tuple[BatchGroup, Future[list[Bytes]]]] = deque()
         size = 0
         for group in batches:
-            waiting.append((group, pool.submit(_on_host, self._source, group)))
-            size += _size(group, self._source)
+            waiting.append((group, pool.submit(_corrupt_on_host, self._source, group)))
+            size += _group_bytes(group, self._source)
             while len(waiting) > self._jobs + 1 or (size > _IN_FLIGHT and waiting):
-                first, shown = waiting.popleft()
-                size -= _size(first, self._source)
-                yield from zip(first, shown.result(), strict=True)
+                first, images = waiting.popleft()
+                size -= _group_bytes(first, self._source)
+                yield from zip(first, images.result(), strict=True)
         while waiting:
-            first, shown = waiting.popleft()
-            yield from zip(first, shown.result(), strict=True)
+            first, images = waiting.popleft()
+            yield from zip(first, images.result(), strict=True)
 
     def used(self, condition: Condition) -> str:  # noqa: ARG002
         return "cpu"
@@ -195,7 +121,7 @@ class CpuBackend:
 
 
 class DeviceBackend:
-    """Tensors, corrupted on a device; by the CPU backend where a recipe is for arrays only."""
+    """Corrupts tensors on a device; corruptions that support arrays only run on the CPU."""
 
     lag = 2
     ahead = True
@@ -223,70 +149,70 @@ class DeviceBackend:
         import torch
 
         waiting: deque[tuple[Batch, Images, Any]] = deque()
-        most = 0  # the model begins with the first batch, and others are made while it looks
+        most = 0  # the model starts with the first batch; others are made meanwhile
         clean: _Clean | None = None
         for group in batches:
             if clean is None or clean.block is not group[0].block:
                 clean = _Clean(group[0].block, pool, self._device)
-            images = self._corrupted(group, clean)
+            corrupted = self._corrupted(group, clean)
             for batch in group:
                 with torch.cuda.stream(self._stream):
-                    made = next(images)
+                    made = next(corrupted)
                     waiting.append((batch, made, self._stream and self._stream.record_event()))
                 if len(waiting) > most:
-                    yield self._handed_over(*waiting.popleft())
+                    yield self._hand_over(*waiting.popleft())
                     most = self.lag
         while waiting:
-            yield self._handed_over(*waiting.popleft())
+            yield self._hand_over(*waiting.popleft())
 
     def used(self, condition: Condition) -> str:
         import torch
 
-        if not _takes_tensors(condition):
+        if not _supports_tensors(condition):
             return "cpu"
         named = f": {torch.cuda.get_device_name(self._device)}" if self._stream else ""
         return f"{self._device.type}{named}"
 
     def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
-        for name in dict.fromkeys(c.corruption for c in conditions if not _takes_tensors(c)):
-            yield f"{name} is made by the CPU backend: its recipe is for arrays only"
+        for name in dict.fromkeys(c.corruption for c in conditions if not _supports_tensors(c)):
+            yield f"{name} is computed on the CPU, because it does not support tensors"
 
-    def _handed_over(self, batch: Batch, shown: Any, made: Any) -> tuple[Batch, Images]:
-        """Let the stream of the model wait until the images are made, and not be freed before it is done."""
+    def _hand_over(self, batch: Batch, images: Any, made: Any) -> tuple[Batch, Images]:
+        """Make the stream of the model wait for the images, and keep them until it is done."""
         if made is not None:
             import torch
 
             here = torch.cuda.current_stream(self._device)
             here.wait_event(made)
-            shown.record_stream(here)
-        return batch, shown
+            images.record_stream(here)
+        return batch, images
 
     def _corrupted(self, group: BatchGroup, clean: _Clean) -> Iterator[Images]:
-        """The corrupted images of a group, batch by batch."""
+        """Yield the corrupted images of a group, batch by batch."""
         first = group[0]
         if not first.rows:
             yield from (np.empty((0, 0, 0, 0), np.uint8) for _ in group)
             return
-        with _explained(f"{first.condition} on {len(first.rows)} images"), _with_ids(group):
-            if _takes_tensors(first.condition):
-                yield from _applied(self._source, group, clean.tensor(first))
+        with explain_device_errors(f"{first.condition} on {len(first.rows)} images"), _note_images(group):
+            if _supports_tensors(first.condition):
+                yield from _corrupt(self._source, group, clean.tensor(first))
                 return
             from beaufort._core.device import upload
 
-            for made in _applied(self._source, group, clean.array(first)):
+            for made in _corrupt(self._source, group, clean.array(first)):
                 yield upload(made, self._device)
 
 
 @cache
 def _stream_of(device: torch.device) -> Any:
-    """The stream that images are made on, one for all runs: torch keeps memory for each stream apart."""
+    """Return the stream for corruptions, one for all runs: torch caches memory per stream."""
     import torch
 
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 class _Clean:
-    """The images of a block on the device, batch by batch, as far as `HELD` bytes go."""
+    """The images of a block on the device, up to `HELD` bytes."""
 
     def __init__(self, block: ImageBlock, pool: Executor, device: Any) -> None:
         self.block, self._pool, self._device = block, pool, device
@@ -295,7 +221,7 @@ class _Clean:
 
     def array(self, batch: Batch, out: Bytes | None = None) -> Bytes:
         held = self.block.held(batch.rows)
-        if held is None:  # only then: the pool may be busy with the next block
+        if held is None:  # the pool may be busy with the next block
             held = list(self._pool.map(self.block.image, batch.rows))
         return np.stack(held, out=out)
 
@@ -314,15 +240,15 @@ class _Clean:
         return tensor
 
 
-def _takes_tensors(condition: Condition) -> bool:
+def _supports_tensors(condition: Condition) -> bool:
     if condition.links:
         return Chain(condition.links).tensors
     return condition.clean or condition.needs_model or isinstance(condition.shift, Frame)
 
 
 @contextlib.contextmanager
-def _explained(what: str, *, only_memory: bool = False) -> Iterator[None]:
-    """Say what failed on the device, and what to do."""
+def explain_device_errors(what: str, *, only_memory: bool = False) -> Iterator[None]:
+    """Raise errors of the device as `DeviceError`, with advice."""
     import torch
 
     try:
@@ -331,14 +257,14 @@ def _explained(what: str, *, only_memory: bool = False) -> Iterator[None]:
         raise
     except torch.OutOfMemoryError as error:
         raise DeviceError(
-            f"the device ran out of memory: {what}; give a smaller batch size ({_line(error)})"
+            f"the device ran out of memory ({what}); use a smaller batch_size: {_line(error)}"
         ) from error
     except Exception as error:
         if only_memory:
             raise
         raise DeviceError(
-            f"the device failed: {what} ({type(error).__name__}: {_line(error)}); a corruption of your own "
-            "whose code is for arrays only is declared with tensors=False"
+            f"the device failed ({what}): {type(error).__name__}: {_line(error)}; a corruption of your own "
+            "that supports arrays only must be declared with tensors=False"
         ) from error
 
 
@@ -346,22 +272,22 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _size(group: BatchGroup, source: ImageSource) -> int:
-    """In bytes, all of its batches together."""
+def _group_bytes(group: BatchGroup, source: ImageSource) -> int:
+    """Return the bytes of the images of a group."""
     return sum(batch.size for batch in group) // source.frames
 
 
-def _on_host(source: ImageSource, group: BatchGroup) -> list[Bytes]:
+def _corrupt_on_host(source: ImageSource, group: BatchGroup) -> list[Bytes]:
     rows = group[0].rows
     if not rows:
         return [np.empty((0, 0, 0, 0), np.uint8) for _ in group]
-    with _with_ids(group):
-        return list(_applied(source, group, group[0].block.images(rows)))
+    with _note_images(group):
+        return list(_corrupt(source, group, group[0].block.images(rows)))
 
 
 @contextlib.contextmanager
-def _with_ids(group: BatchGroup) -> Iterator[None]:
-    """Say of an error which images it is about: those of a batch have the same size."""
+def _note_images(group: BatchGroup) -> Iterator[None]:
+    """Add a note with the images of the batch to an error."""
     try:
         yield
     except BeaufortError as error:
@@ -371,8 +297,8 @@ def _with_ids(group: BatchGroup) -> Iterator[None]:
         raise
 
 
-def _applied(source: ImageSource, group: BatchGroup, clean: _Kind) -> Iterator[_Kind]:
-    """The corrupted images, arrays or tensors `(n, h, w, c)`, for each condition of a group."""
+def _corrupt(source: ImageSource, group: BatchGroup, clean: _Kind) -> Iterator[_Kind]:
+    """Yield the corrupted images, arrays or tensors `(n, h, w, c)`, for each condition of a group."""
     first, ids = group[0].condition, group[0].ids
     shifts = [batch.condition.shift for batch in group]
     frames = [shift for shift in shifts if isinstance(shift, Frame)]
@@ -384,7 +310,7 @@ def _applied(source: ImageSource, group: BatchGroup, clean: _Kind) -> Iterator[_
         made = frames[0].frames(images, numbers, ids=ids, seed=source.seed)
         yield from (cast("_Kind", frame) for frame in made)
     elif source.stored or first.needs_model:
-        yield clean  # they are that already, or are changed when the model is asked
+        yield clean  # already corrupted, or changed when the model is run
     elif isinstance(images, np.ndarray):
         yield first.apply(images, ids=ids, seed=source.seed, scale=source.scale)
     else:

@@ -1,10 +1,10 @@
-"""The decoded images of a block, and the batches that models get.
+"""Decoded images of a block, and batches for the models.
 
-Batches start at the start of a block, whatever was done before: a model that rounds differently in batches of
-another size still gives the same predictions after a restart.
+Batches start at the start of a block, also in a resumed run: predictions do not change if rounding depends on
+the batch size.
 
-A block is decoded once for all conditions, as far as `HELD` bytes go. Images beyond that are decoded again
-whenever they are needed: large photos take more time, never more memory.
+A block is decoded once for all conditions and kept in memory up to `HELD` bytes. Images beyond that are
+decoded again for each condition.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ HELD = 1 << 30
 """Maximum bytes of decoded images that a block keeps in memory."""
 
 _TURNS = Semaphore(6)
-"""Threads that decode where processes do, until those are there: more would only wait for each other."""
+"""Threads that decode until the decoder processes have started; more would wait for each other."""
 
 Shape = tuple[int, ...]
 _Decoded = tuple[Shape, Bytes | None] | Problem
 
 
 class _Group(NamedTuple):
-    """Images of one shape that a model gets together, whatever the condition."""
+    """Images of one shape that form a batch under each condition."""
 
     rows: tuple[int, ...]
-    """Places in the dataset."""
+    """Indices in the dataset."""
     shape: Shape
-    """Of each image."""
+    """Shape of each image."""
     last: bool
-    """Whether it is the last of its span."""
+    """Whether this is the last group of its span."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Batch:
     part: TaskPart
     block: ImageBlock
     rows: tuple[int, ...]
-    """Places in the dataset; none in the last batch of a span whose other images cannot be read."""
+    """Indices in the dataset; empty if no image of the last group of a span can be read."""
     shape: Shape
-    """Of each image."""
+    """Shape of each image."""
     last: bool
-    """Whether it is the last of its span."""
+    """Whether this is the last batch of its span."""
 
     @property
     def condition(self) -> Condition:
@@ -75,12 +75,12 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return len(self.rows) * math.prod(self.shape)
 
 
 class ImageBlock:
-    """Images that are decoded and made ready by the threads of a pool, from the first on."""
+    """Images that are decoded and prepared by the threads of a pool, in order."""
 
     def __init__(
         self, source: ImageSource, span: Range, pool: Executor, decoders: Decoders | None = None
@@ -93,31 +93,31 @@ class ImageBlock:
         self._lock = Lock()
         self._groups: dict[Range, _Groups] = {}
         self._at_once = source.images.chunk_size
-        """Images that a thread decodes in one task."""
+        """Number of images that a thread decodes in one task."""
         self._coming = [pool.submit(self._decode_some, range(*part)) for part in self.tasks(span)]
 
     def tasks(self, span: Range) -> Iterator[Range]:
-        """A span in parts that are decoded together."""
+        """Split a span into parts that are decoded together."""
         for start in range(*span, self._at_once):
             yield start, min(start + self._at_once, span[1])
 
     def shapes(self, span: Range) -> list[tuple[int, Shape]]:
-        """The places and shapes of the images of a span that can be read, when all are decoded."""
+        """Return the indices and shapes of the readable images of a span; waits for decoding."""
         both = zip(range(*span), self._found(range(*span)), strict=True)
         return [(place, one[0]) for place, one in both if not isinstance(one, Problem)]
 
     def image(self, place: int) -> Bytes:
-        """An image that can be read, `(h, w, c)`."""
+        """Return a readable image `(h, w, c)`."""
         (image,) = self._images((place,))
         return image
 
     def images(self, rows: tuple[int, ...]) -> Bytes:
-        """Images of one shape that can be read, `(n, h, w, c)`."""
+        """Return readable images of one shape, `(n, h, w, c)`."""
         some = self._images(rows)
         return np.concatenate(some).reshape(len(some), *some[0].shape)
 
     def ids(self, rows: tuple[int, ...]) -> tuple[str, ...]:
-        """The ids of a group of images, which is the same for every condition."""
+        """Return the ids of a group of images; cached for the next condition."""
         if rows not in self._ids:
             ids = self._source.dataset.ids
             some = ids[rows[0] : rows[-1] + 1] if are_neighbors(rows) else map(ids.__getitem__, rows)
@@ -125,48 +125,48 @@ class ImageBlock:
         return self._ids[rows]
 
     def held(self, rows: tuple[int, ...]) -> list[Bytes] | None:
-        """Images that can be read, if all are in memory."""
+        """Return readable images if all are in memory."""
         found = cast("list[tuple[Shape, Bytes | None]]", self._found(rows))
         some = [image for _, image in found if image is not None]
         return some if len(some) == len(rows) else None
 
     def unread(self, span: Range) -> list[int]:
-        """The places of a span whose image cannot be read."""
+        """Return the indices of a span whose image cannot be read."""
         return [place for place in self._problems if span[0] <= place < span[1]]
 
     def problems(self) -> Iterator[Problem]:
-        """What cannot be read."""
+        """Yield the problems of images that cannot be read."""
         yield from self._problems.values()
 
     @cached_property
     def _problems(self) -> dict[int, Problem]:
-        """By place; looked for once, when all images are decoded, and not for every condition again."""
+        """Problems by index, collected once when all images are decoded."""
         both = enumerate(self._found(range(*self.span)), self.span[0])
         return {place: problem for place, problem in both if isinstance(problem, Problem)}
 
     def groups(self, span: Range, size_for: Callable[[int], int]) -> _Groups:
-        """The images of a span in groups for batches, the same for every condition.
+        """Return the groups of images of a span; cached for the next condition.
 
         Args:
-            span: which images.
-            size_for: images a batch, by the bytes of an image; the same for all spans.
+            span: range of images.
+            size_for: batch size, by the bytes of an image.
         """
         if span not in self._groups:
             self._groups[span] = _Groups(self, span, size_for)
         return self._groups[span]
 
     def decoded_to(self, place: int) -> bool:
-        """Whether the images up to a place are decoded."""
+        """Return whether the images up to an index are decoded."""
         return all(coming.done() for coming in self._coming[: (place - self.span[0]) // self._at_once + 1])
 
     def _images(self, places: Sequence[int]) -> list[Bytes]:
-        """Images that can be read; a loop of a thousand for every batch, so it is short."""
+        """Return readable images; decode those again that are not in memory."""
         found = cast("list[tuple[Shape, Bytes | None]]", self._found(places))
         both = zip(places, found, strict=True)
         return [self._again(place) if image is None else image for place, (_, image) in both]
 
     def _found(self, places: Sequence[int]) -> list[_Decoded]:
-        """What became of some images, in the order of the data set, when they are decoded."""
+        """Return the results of decoding some images, in the order of the dataset; waits for them."""
         if not places:
             return []
         first, last = (place - self.span[0] for place in (places[0], places[-1]))
@@ -184,7 +184,9 @@ class ImageBlock:
         found = self._decoders.decode(places)
         if found is None:
             with _TURNS:
-                found = self._decoders.decode(places)  # they may have come while this thread waited
+                found = self._decoders.decode(
+                    places
+                )  # the processes may have started while this thread waited
                 if found is None:
                     return self._decode_here(places)
         both = zip(places, found, strict=True)
@@ -196,7 +198,7 @@ class ImageBlock:
     def _again(self, place: int) -> Bytes:
         image = self._source.images(place)
         if isinstance(image, Problem):
-            raise ImageFileError(f"{image.id} could be read before, and now cannot: {image.message}")
+            raise ImageFileError(f"{image.id} cannot be read any more: {image.message}")
         return image
 
     def _kept(self, image: Bytes | Problem) -> _Decoded:
@@ -209,10 +211,10 @@ class ImageBlock:
 
 
 class _Groups:
-    """The images of a span, split into groups of neighbors of one shape; there is at least one group.
+    """The images of a span in groups of consecutive images of one shape; there is at least one group.
 
-    The block keeps its groups, and groups only borrow the block: its images, often a gigabyte, are freed when
-    nobody holds it any more, and not when a search for cycles finds it.
+    Groups hold a weak reference to their block, so that its images, often a gigabyte, are freed with the last
+    reference to the block and not by the garbage collector.
     """
 
     def __init__(self, block: ImageBlock, span: Range, size_for: Callable[[int], int]) -> None:
@@ -222,13 +224,13 @@ class _Groups:
         self._coming = _split(self._block, span, size_for)
 
     def __getitem__(self, number: int) -> _Group:
-        """A group, when its images are decoded."""
+        """Return a group; waits until its images are decoded."""
         while len(self._found) <= number:
             self._found.append(next(self._coming))
         return self._found[number]
 
     def ready(self, number: int) -> bool:
-        """Whether a group is probably decoded already, so that asking for it does not block."""
+        """Return whether a group is probably decoded."""
         if number < len(self._found) or not self._found or self._found[-1].last:
             return True
         rows = self._found[-1].rows
@@ -249,11 +251,11 @@ def _split(block: ImageBlock, span: Range, size_for: Callable[[int], int]) -> It
         if len(rows) == most and place < span[1] - 1:
             yield _Group(tuple(rows), before, False)
             rows = []
-    yield _Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
+    yield _Group(tuple(rows), before, True)  # without rows if no image after a full group can be read
 
 
 def are_neighbors(rows: Sequence[int]) -> bool:
-    """Whether places, in the order of the data set, follow each other without a gap.
+    """Return whether increasing indices are consecutive.
 
     >>> are_neighbors((4, 5, 6)), are_neighbors((4, 6)), are_neighbors(())
     (True, False, False)
@@ -262,7 +264,7 @@ def are_neighbors(rows: Sequence[int]) -> bool:
 
 
 def power_of_two(most: int) -> int:
-    """The largest power of two that is at most `most`, between 1 and 512.
+    """Return the largest power of two up to `most`, from 1 to 512.
 
     >>> power_of_two(100)
     64
@@ -271,7 +273,7 @@ def power_of_two(most: int) -> int:
 
 
 def divisor_of_block(most: int) -> int:
-    """The largest divisor of `BLOCK` that is at most `most`, between 1 and 500.
+    """Return the largest divisor of `BLOCK` up to `most`, from 1 to 500.
 
     >>> divisor_of_block(256)
     250

@@ -1,4 +1,4 @@
-"""Where tasks are done: in this process, or in several that are started for it."""
+"""Engines: tasks run in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _THREADS = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-"""Environment variables from which libraries take their number of threads when they are imported."""
+"""Environment variables that set the number of threads of libraries at import."""
 
 _PATIENCE_S = 5.0
 
 
 class WorkerError(BeaufortError, RuntimeError):
-    """A worker process that ended before its work was done."""
+    """A worker process ended before its work was done."""
 
 
 @dataclass(frozen=True)
 class NodeSpeed:
-    """What a machine of a cluster has done so far."""
+    """Statistics of a node of a cluster."""
 
     predictions: int
     """Number of stored predictions."""
     seconds: float
-    """Since its first worker began."""
+    """Seconds since its first worker started."""
     busy: float
-    """The fraction of their time in which its workers had something to do."""
+    """Fraction of time in which its workers were busy."""
 
     @property
     def rate(self) -> float:
@@ -56,14 +56,14 @@ class NodeSpeed:
 
 
 class Engine(Protocol):
-    """Schedules tasks: in this process, in several, or elsewhere."""
+    """Schedules tasks in this process, in worker processes, or on a cluster."""
 
     one_model: bool
-    """Whether a task is for one model only, because workers hold one at a time; each has its queue then."""
+    """Whether each task is for one model, because workers load one at a time; models have separate queues."""
 
     @property
     def nodes(self) -> Mapping[str, NodeSpeed]:
-        """The machines that have done something, by name; none if all work is done on this one."""
+        """Statistics of nodes by name; empty if all work is done on this machine."""
 
     def __enter__(self) -> Self: ...
 
@@ -72,11 +72,11 @@ class Engine(Protocol):
     ) -> None: ...
 
     def run(self, queues: Iterable[Iterable[Task]]) -> Generator[Event]:
-        """Do the tasks, in any order, with an event for each batch and each part that is done."""
+        """Run the tasks in any order, and yield an event for each finished batch and part."""
 
 
 class LocalEngine:
-    """Does the work in the calling process."""
+    """Runs tasks in the calling process."""
 
     one_model = False
     nodes: Mapping[str, NodeSpeed] = {}
@@ -95,10 +95,10 @@ class LocalEngine:
 
 
 class ProcessEngine:
-    """Worker processes with one thread each for every library, which load the models themselves.
+    """Runs tasks in worker processes with one thread per library, which load the models themselves.
 
-    A worker asks for a task whenever it wants one, and sends back what is to be stored: only this process
-    writes. If one dies, or this process is interrupted, all end.
+    Workers request tasks and send predictions back; only this process writes to the store. If a worker dies
+    or this process is interrupted, all of them end.
     """
 
     one_model = False
@@ -108,16 +108,16 @@ class ProcessEngine:
         runner = runner.for_worker()
         try:
             self._runner = pickle.dumps(runner)
-        except Exception as error:  # whatever the pickling of an object raises
+        except Exception as error:  # pickling can raise any error
             raise OptionError(
-                f"with several processes, the dataset must be picklable ({type(error).__name__}: {error}); "
-                "pass it as text, or use one process"
+                f"engine processes requires a dataset that can be pickled ({type(error).__name__}: {error}); "
+                "pass it as a string, or use engine local"
             ) from None
         self._count = count
         self._workers: dict[Any, BaseProcess] = {}
-        """By our end of the pipe."""
+        """Processes by the parent's end of their pipe."""
         self._informed: set[Any] = set()
-        """Those that have the runner."""
+        """Pipes of workers that have the runner."""
 
     def __enter__(self) -> Self:
         context = get_context("spawn")
@@ -128,7 +128,7 @@ class ProcessEngine:
                     target=_serve, args=(theirs,), daemon=True, name=f"beaufort worker {number + 1}"
                 )
                 process.start()
-                theirs.close()  # so that the end of the process is the end of the pipe
+                theirs.close()  # so that the pipe closes when the process ends
                 self._workers[ours] = process
         return self
 
@@ -138,7 +138,7 @@ class ProcessEngine:
         for ours, process in self._workers.items():
             if kind is not None:
                 process.terminate()
-            ours.close()  # one that is idle ends by itself
+            ours.close()  # an idle worker ends by itself
         for process in self._workers.values():
             process.join(_PATIENCE_S)
             if process.is_alive():
@@ -182,9 +182,9 @@ class ProcessEngine:
         code = process.exitcode
         how = f"by the signal {signal.Signals(-code).name}" if code and code < 0 else f"with exit code {code}"
         return WorkerError(
-            f"a worker process ended {how} before its work was done. What was stored stays; the same run "
-            "again does the rest. If memory ran out, use fewer processes; a script must start a run under "
-            "`if __name__ == '__main__':`"
+            f"a worker process ended {how} before its work was done. Stored predictions are kept, and the "
+            "same run computes the rest. If memory ran out, use fewer processes. In a script, call evaluate "
+            "under `if __name__ == '__main__':`"
         )
 
 
@@ -197,7 +197,7 @@ class _Signal(enum.Enum):
 
 @contextlib.contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let processes that are started meanwhile use one thread in each library."""
+    """Limit libraries of processes started in this context to one thread."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -212,11 +212,11 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Block interrupts while processes are started; one that comes meanwhile is handled after."""
+    """Delay interrupts while processes are started."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # or it lets interrupts through when the first process needs it
+    resource_tracker.ensure_running()  # otherwise it unblocks interrupts when the first process needs it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -225,8 +225,8 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def _serve(theirs: Any) -> None:
-    """What a worker does: tasks for the runner that it is sent first, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    """Run tasks in a worker, with the runner that is received first, until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     import cv2
@@ -258,11 +258,11 @@ def _tasks(theirs: Any) -> Iterator[Task]:
 
 
 def portable(error: Exception) -> Exception:
-    """An error that can be sent, with its traceback unless it speaks for itself."""
+    """Return an error that can be pickled, with its traceback unless it is a `BeaufortError`."""
     if not isinstance(error, BeaufortError):
         error.add_note("in a worker process:\n" + traceback.format_exc())
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # an error of anyone's may refuse in its own way
+    except Exception:  # pickling can raise any error
         return WorkerError(f"{type(error).__name__}: {error}")
     return error

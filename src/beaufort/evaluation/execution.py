@@ -1,9 +1,8 @@
-"""Executes a plan: tasks go to an engine, and what comes back goes to the store.
+"""Execution of a plan: tasks go to an engine, and predictions to the store.
 
-Images go by in blocks. A block is decoded once; under each condition it is corrupted batch by batch in
-threads or on the models' device, ahead of the models, and every model that lacks predictions gets the same
-batch. The predictions of a block are stored when its last batch is done: a kill costs at most one block of
-one condition in each process.
+Images are processed in blocks. A block is decoded once. For each condition it is corrupted batch by batch,
+ahead of the models, and every model that lacks predictions gets the same batch. The predictions of a block
+are stored after its last batch: a kill loses at most one block of one condition per process.
 """
 
 from __future__ import annotations
@@ -38,31 +37,31 @@ from beaufort.store import Listing, Store
 from beaufort.suites import Suite
 
 _READ_NOW = (
-    "it can be read now, but could not when it was evaluated, and has no prediction; evaluate with a new "
-    "store to get one"
+    "it can be read now, but could not be read when it was evaluated, so it has no prediction; evaluate it "
+    "with a new store"
 )
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     done: int
     total: int
-    """PredictionRows, over all models and conditions."""
+    """Number of predictions, over all models and conditions."""
     model: str
     condition: str
     accuracy: float | None
-    """Of this model under this condition, so far."""
+    """Accuracy of this model under this condition so far; None without labels."""
     nodes: Mapping[str, NodeSpeed] = field(default_factory=dict)
-    """The machines of a cluster, by name."""
+    """Statistics of the nodes of a cluster, by name."""
     warnings: tuple[str, ...] = ()
     """Likely mistakes found before the run; also among the notes of the result."""
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """One model under one condition."""
+    """Result of one model under one condition."""
 
     model: str
     condition: str
@@ -70,22 +69,22 @@ class CellResult:
     correct: int
     unread: int
     unlabeled: int
-    """Images that were read and have no label, where labels are sets; they are left out."""
+    """Number of readable images with an empty label set; they do not count."""
     reused: bool
-    """Whether every prediction was in the store before the run."""
+    """Whether all predictions were in the store before the run."""
     fingerprint: str
     labels: str
-    """How labels and outputs are matched, and what competes, in words."""
+    """Description of how labels and outputs are matched."""
 
     @property
     def accuracy(self) -> float:
-        """Fraction of the images that were read and have a label whose most probable class is right."""
+        """Top-1 accuracy over readable images with a label."""
         return self.correct / self.images if self.images else float("nan")
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What came of a plan."""
+    """Result of executing a plan."""
 
     results: tuple[CellResult, ...]
     problems: tuple[Problem, ...]
@@ -93,13 +92,13 @@ class RunOutcome:
     failures: tuple[str, ...]
     nodes: Mapping[str, NodeSpeed]
     store: Store
-    """The predictions, in memory where they are still there."""
+    """The store; predictions of this run are read from memory if they are still there."""
     listing: Listing
     """The files of the store after the run."""
     parts: tuple[Sequence[PlannedCell], ...]
-    """The cells of each dataset of the suite, without models that lack some predictions."""
+    """Cells of each dataset of the suite, without models that lack predictions."""
     images: int | None
-    """How many images of each dataset were evaluated; all if None."""
+    """Number of images evaluated per dataset; all if None."""
     origin: Mapping[str, Any]
     """Provenance of the run."""
 
@@ -115,11 +114,12 @@ def execute(
     """Compute the missing predictions of a plan and store them.
 
     Args:
-        plan: what to do.
-        engine: where to do it; in this process if None.
+        plan: the plan.
+        engine: engine; local if None.
         progress: called after every batch.
-        checkpoints: numbers of images after which `enough` is asked, rising; all images at once if None.
-        enough: whether the first so many images suffice, given the predictions in the store.
+        checkpoints: increasing numbers of images after which `enough` is called; if None, all images are
+            evaluated at once.
+        enough: function of the number of images and the store that returns whether to stop.
     """
     engine = engine or LocalOptions()
     options = plan.options
@@ -140,7 +140,7 @@ def execute(
             model.unload()
     record = None if plan.suite is None else partial(_record, plan, plan.suite, origin)
     if isinstance(engine, RayOptions) and record is not None and models:
-        plan.store.write_run(*record())  # workers look for it, and write predictions only after it
+        plan.store.write_run(*record())  # workers check that it is in the store
     running = _start(engine, runner, plan, origin)
     gather = running.gather if isinstance(running, RayEngine) else None
     with running, ResultWriter(plan.store, plan.cells, plan.listing, gather) as writer:
@@ -188,7 +188,7 @@ def _start(engine: EngineOptions, runner: TaskRunner, plan: Plan, origin: Mappin
 
 
 class _Run:
-    """A run under way."""
+    """State of a run."""
 
     def __init__(
         self,
@@ -211,11 +211,11 @@ class _Run:
         self.notes: dict[str, None] = {}
         self.failures: list[TaskFailure] = []
         self.done = 0
-        self.total = plan.images  # once: a sum over all cells, needed after every batch
+        self.total = plan.images  # computed once: a sum over all cells
         self.right: dict[int, tuple[int, int]] = {}
 
     def evaluate(self, first: int = 0, behind: int | None = None) -> None:
-        """Evaluate the images from the first to the one before `behind`, and store the predictions."""
+        """Evaluate the images from `first` to `behind` - 1, and store the predictions."""
         ends = [source.count if behind is None else behind for source in self.plan.sources]
         if self.engine.one_model:
             queues: Iterable[Iterable[Any]] = self.splitter.split_by_model(first, ends)
@@ -229,7 +229,7 @@ class _Run:
     def handle(self, event: Event) -> None:
         match event:
             case PredictionRows(cell, start, table, backend):
-                if self.record is not None:  # not sooner: the digest in it would delay the first batch
+                if self.record is not None:  # not earlier: its digest would delay the first batch
                     self.writer.record(self.record)
                 self.writer.write(cell, start, table, {**self.origin, "backend": backend})
             case StoredPredictions(cell, piece, counts):
@@ -256,11 +256,11 @@ class _Run:
         self.progress(Progress(self.done, self.total, name, condition, accuracy, nodes, warnings))
 
     def sorted_problems(self, unread: Collection[tuple[int, str]]) -> tuple[Problem, ...]:
-        """Each problem once, in the order of the dataset.
+        """Return each problem once, in the order of the dataset.
 
         Args:
-            unread: sources and ids of images that an earlier run could not read; they are read again to say
-                why.
+            unread: sources and ids of images that an earlier run could not read; they are read again for the
+                reason.
         """
         found = set(self.problems)
         known = {problem.id for problem in found}
@@ -282,13 +282,13 @@ def _failure(plan: Plan, failure: TaskFailure) -> str:
     condition = plan.cells[failure.cells[0]].condition
     first, behind = failure.span
     return (
-        f"{', '.join(names)} under {condition}, images {first} to {behind - 1}: every worker that tried "
-        f"ended ({failure.reason})"
+        f"{', '.join(names)} under {condition}, images {first} to {behind - 1}: every worker that tried it "
+        f"crashed ({failure.reason})"
     )
 
 
 def _record(plan: Plan, suite: Suite, origin: Mapping[str, Any]) -> tuple[Facts, Facts]:
-    """The facts of a run, and notes for readers of its results."""
+    """Return the facts of the record of a run, and its notes."""
     models = {cell.cell.model["name"]: cell.cell.model for cell in plan.cells}
     facts: Facts = {"suite": suite.as_dict()}
     shared = {"seed": plan.source.seed, "models": list(models.values())}
@@ -301,7 +301,7 @@ def _record(plan: Plan, suite: Suite, origin: Mapping[str, Any]) -> tuple[Facts,
 
 
 def _record_of(cells: Sequence[PlannedCell]) -> tuple[Facts, Facts]:
-    """The same for cells on the same images."""
+    """Return facts and notes for the cells of one dataset."""
     source = cells[0].source
     facts: Facts = {"data": cells[0].cell.data}
     scored = {key: value for one in cells for key, value in one.cell.data.get("labels", {}).items()}
@@ -317,7 +317,7 @@ def _record_of(cells: Sequence[PlannedCell]) -> tuple[Facts, Facts]:
 
 
 def common_outputs(cells: Sequence[PlannedCell]) -> int | None:
-    """How many outputs the models have; None if that is not known, or not the same for all."""
+    """Return the number of outputs of the models; None if it is unknown or differs."""
     outputs = {one.model.spec.classes for one in cells}
     return outputs.pop() if len(outputs) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Models that are loaded where they run, when they are first needed."""
+"""Models that are loaded in the process that runs them, when they are first needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beaufort.models.network import check_unchanged, spec_with_class_count
 
 
 class LazyModel:
-    """A model by its text, loaded when it is first asked for; another process loads it again from its text.
+    """A model given as a string and loaded at first use; another process loads it again from the string.
 
     >>> model = LazyModel("demo:digits")
     >>> model.spec.classes
@@ -29,7 +29,7 @@ class LazyModel:
 
     @classmethod
     def of(cls, model: str | Model | LazyModel) -> LazyModel:
-        """A lazy model from a text, or around a model that is loaded already."""
+        """Return a lazy model from a string or a loaded model."""
         if isinstance(model, LazyModel):
             return model
         lazy = cls(model if isinstance(model, str) else "")
@@ -40,38 +40,38 @@ class LazyModel:
 
     @property
     def spec(self) -> ModelSpec:
-        """The model's spec; it stays known after `unload`."""
+        """Spec of the model; it is kept after `unload`."""
         if self._spec is None:
             self._spec = self.load().spec
         return self._spec
 
     def set_outputs(self, count: int) -> None:
-        """Note the number of outputs that an earlier run has counted."""
+        """Set the number of outputs to that of an earlier run."""
         self._spec = replace(self.spec, classes=count)
 
     def count_outputs(self, image: Bytes) -> None:
-        """Run the model on an image to count its outputs, where the spec does not say how many it has."""
+        """Run the model on an image to count its outputs if the spec does not have the number."""
         self._spec = spec_with_class_count(self.load(), image)
 
     @property
     def device(self) -> str:
-        """Where it runs, '' if that is not known before it is loaded."""
+        """Device; '' if unknown before the model is loaded."""
         return str(getattr(self._model, "device", "") or self.options.get("device", ""))
 
     def load(self) -> Model:
-        """The model, loaded at the first call."""
+        """Return the model, which is loaded at the first call."""
         if self._model is None:
             assert self.text is not None
             self._model = load_model(self.text, **self.options)
         return self._model
 
     def unload(self) -> None:
-        """Free a model that was loaded from text; `load` loads it again. A model given as an object stays."""
+        """Free a model given as a string; `load` loads it again. A model given as an object is kept."""
         if self.text is not None:
             self._model = None
 
     def for_one_thread(self) -> LazyModel:
-        """The same model, told to use one thread where it can be told."""
+        """Return the model with one thread, if its loader has the option `threads`."""
         if self.text is None or "threads" in self.options or "threads" not in adapter_of(self.text).options:
             return self
         return LazyModel(self.text, {**self.options, "threads": 1})
@@ -83,8 +83,8 @@ class LazyModel:
         """Raise an error if the model cannot be sent to another process."""
         try:
             pickle.dumps(self)
-        except Exception as error:  # an object may refuse in its own way
+        except Exception as error:  # pickling can raise any error
             raise OptionError(
-                "with several processes, models must be given as text ('python:package.module:factory'), or "
-                f"be objects that can be pickled; {self.spec.name} cannot ({type(error).__name__}: {error})"
+                f"cannot pickle the model {self.spec.name} for another process ({type(error).__name__}: "
+                f"{error}); pass it as a string such as 'python:package.module:factory'"
             ) from None

@@ -1,4 +1,4 @@
-"""Options of a run: how much is evaluated, how predictions are scored, and where the work is done."""
+"""Options of a run, and of the engines."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class RunOptions:
     """Less common options of `evaluate`.
 
     Args:
-        clean: the clean images that stored images were made from, if the suite has a clean condition.
+        clean: clean versions of stored images, if the suite has a clean condition.
         first: evaluate only the first N images of the dataset.
-        prepare: `none` keeps images as they are instead of resizing them as the suite says.
+        prepare: `none` skips the resizing defined by the suite.
         convention: `restricted` (only outputs that belong to the dataset's classes compete) or `all`.
-        label_sets: several valid labels per image, or a file of them such as ReaL's `real.json`.
-        precision: stop when the 95 % intervals of all headline metrics are narrower than ± this many
-            percentage points; images then come in a random order.
-        baseline: the baseline of mCE while a precision is checked; the suite's own if None.
-        batch_size: images per model call; chosen by image size if None.
-        keep_logits: store all logits, not only the five best classes.
+        label_sets: several valid labels per image, or a file such as ReaL's `real.json`.
+        precision: stop when the 95 % intervals of all headline metrics are narrower than ± this number of
+            percentage points. Images are evaluated in a random order.
+        baseline: baseline of mCE while the precision is checked; that of the suite if None.
+        batch_size: images per model call; chosen from the image size if None.
+        keep_logits: store all logits, not only the five most probable classes.
         strict: stop at the first image that cannot be read.
         trackers: objects that are notified of the run, or texts such as `mlflow:experiment=robustness`; see
             `beaufort.results.tracking`.
@@ -59,14 +59,14 @@ class RunOptions:
             object.__setattr__(self, "trackers", (self.trackers,))
         for name in ("keep_logits", "strict", "allow_batch_dependence"):
             if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be true or false, got {getattr(self, name)!r:.60}")
+                raise OptionError(f"{name} must be True or False, got {getattr(self, name)!r:.60}")
         if self.allow_batch_dependence and self.batch_size is None:
             object.__setattr__(self, "batch_size", 32)
         if self.prepare not in (None, "none"):
-            raise OptionError(f"prepare must be 'none' or not given, got {self.prepare!r:.60}")
+            raise OptionError(f"prepare must be 'none' or None, got {self.prepare!r:.60}")
 
     def with_label_sets(self) -> RunOptions:
-        """The same options with the label sets read from their file."""
+        """Return the options with label sets read from their file."""
         if not isinstance(self.label_sets, str | os.PathLike):
             return self
         return replace(self, label_sets=read_label_sets(self.label_sets))
@@ -77,7 +77,7 @@ class LocalOptions:
     """Run in this process.
 
     Args:
-        threads: threads that decode and corrupt images; one less than there are processors if None.
+        threads: threads that decode and corrupt images; the number of processors minus one if None.
     """
 
     threads: int | None = None
@@ -88,16 +88,16 @@ class LocalOptions:
 
     @property
     def thread_count(self) -> int:
-        """The number of threads."""
+        """Number of threads."""
         return self.threads or max(1, (os.cpu_count() or 2) - 1)
 
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """Run in worker processes with one thread each, which load the models themselves.
+    """Run in worker processes with one thread each; every process loads the models.
 
     Args:
-        count: number of processes; as many as there are processors if None.
+        count: number of processes; the number of processors if None.
     """
 
     count: int | None = None
@@ -112,11 +112,11 @@ class RayOptions:
     """Run on workers of a Ray cluster.
 
     Args:
-        address: of a running cluster, `auto` for the one that this machine belongs to; None starts one on
-            this machine, for the run alone.
-        workers: how many; as many as fit, with one processor left free, if None.
+        address: address of a running cluster, or `auto` for that of this machine; None starts Ray on this
+            machine for the run.
+        workers: number of workers; as many as fit beside one free processor if None.
         cpus: processors per worker.
-        gpus: GPUs per worker; a fraction such as 0.25 lets four of them use one.
+        gpus: GPUs per worker; with 0.25, four workers share one.
     """
 
     address: str | None = None
@@ -135,18 +135,18 @@ class RayOptions:
 
 
 EngineOptions = LocalOptions | ProcessOptions | RayOptions
-"""Where a run is done."""
+"""Options of an engine."""
 
 _ENGINES: Mapping[str, tuple[type[EngineOptions], str, Mapping[str, type]]] = {
     "local": (LocalOptions, "threads", {"threads": int}),
     "processes": (ProcessOptions, "count", {"count": int}),
     "ray": (RayOptions, "address", {"address": str, "workers": int, "cpus": float, "gpus": float}),
 }
-"""The options of each engine, which of them may be given without a name, and their types."""
+"""For each engine: its options, the one that needs no name, and their types."""
 
 
 def parse_engine(engine: str | EngineOptions) -> EngineOptions:
-    """The options of an engine that is given as text.
+    """Return the options of an engine given as a string.
 
     >>> parse_engine("processes:4")
     ProcessOptions(count=4)
@@ -167,7 +167,9 @@ def parse_engine(engine: str | EngineOptions) -> EngineOptions:
         name, equals, value = item.partition("=")
         name, value = (name, value) if equals else (unnamed, item)
         if name not in types or name in values:
-            raise OptionError(f"engine {kind} takes {', '.join(types)}, each once, got {item!r}")
+            raise OptionError(
+                f"invalid option {item!r} of engine {kind}; available, each once: {', '.join(types)}"
+            )
         try:
             values[name] = types[name](value)
         except ValueError:

@@ -22,7 +22,7 @@ from beaufort.corruptions import SCALES
 from beaufort.data import Problem, start_decoder_server
 from beaufort.data.labels import DatasetLabels, Grouping, LabelSpace, ModelOutputs, find_label_space
 from beaufort.data.objects import Data
-from beaufort.evaluation.arguments import Conditions, Models, find_models, find_seed, find_suite
+from beaufort.evaluation.arguments import Conditions, Models, as_lazy_models, as_suite, validate_store_seed
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.model_checks import check_before_run
 from beaufort.evaluation.options import RunOptions
@@ -183,14 +183,14 @@ def plan(
     of them stay in memory, ready for a run in this process; otherwise there is never more than one.
     """
     options = (options or RunOptions()).with_label_sets()
-    found = find_suite(suite, options.prepare)
+    found = as_suite(suite, options.prepare)
     named = found if isinstance(found, Suite) else None
     if labels is not None and named is not None and named.parts:
         raise OptionError(f"labels requires a suite of one dataset; {named} has its own for each part")
-    lazy = find_models(models)
+    lazy = as_lazy_models(models)
     runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
     limit = None if limit is None else validate_count("limit", limit)
-    seed = find_seed(seed)
+    seed = validate_store_seed(seed)
     needs = Requirements()
     sources = needs.get("the data", lambda: find_sources(found, data, limit, seed, options))
     if runs_here and sources and any(model.device.startswith("cuda") for model in lazy):

@@ -1,7 +1,7 @@
-"""Everything that a run needs is looked for before the first image; what is missing is listed at once.
+"""Requirements of a run, checked before the first image.
 
-Files of the catalog are fetched if that is possible. What cannot be had is collected: textures, data,
-weights, packages, disk space. A run that cannot finish does not start.
+Files of the catalog are downloaded if possible. Everything missing (textures, data, weights, packages, disk
+space) is reported together, so that a run that cannot finish does not start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from beaufort._core.catalog import entries, pull
 from beaufort._core.errors import AssetError, BeaufortError, MissingExtraError
-from beaufort._core.text import byte_size
+from beaufort._core.text import byte_size, counted
 from beaufort.corruptions import corruptions
 from beaufort.models import ModelFileError
 from beaufort.store import FileStore, Store, StoreError
@@ -30,15 +30,15 @@ class NotReadyError(BeaufortError, OSError):
 
 @dataclass
 class Requirements:
-    """Collects what a run needs and does not have."""
+    """Collects missing requirements of a run."""
 
     missing: list[tuple[str, Exception | str]] = field(default_factory=list)
-    """What each thing is, and why it is missing."""
+    """A description of each requirement, and why it is missing."""
     wanted: dict[str, None] = field(default_factory=dict)
-    """Entries of the catalog among them."""
+    """Missing entries of the catalog."""
 
     def get(self, what: str, find: Callable[[], T]) -> T | None:
-        """The result of `find`; None if something is missing, which is noted. Other errors are raised."""
+        """Return the result of `find`; None if a requirement is missing. Other errors are raised."""
         try:
             return find()
         except (AssetError, MissingExtraError, ModelFileError) as error:
@@ -48,13 +48,13 @@ class Requirements:
             return None
 
     def files(self, conditions: Iterable[Condition]) -> None:
-        """Fetch what corruptions need."""
+        """Download the files that corruptions need."""
         for name in dict.fromkeys(link.name for condition in conditions for link in condition.links):
             for entry in corruptions[name].files:
-                self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
+                self.get(f"{entry}, used by the corruption {name}", lambda entry=entry: pull(entry))  # type: ignore[misc]
 
     def room(self, store: Store, needed: float) -> None:
-        """Check whether predictions of so many bytes can be written, and fit on the disk."""
+        """Check that predictions of this many bytes can be written and fit on the disk."""
         if not isinstance(store, FileStore):
             return
         if not store.disk.local:
@@ -64,28 +64,27 @@ class Requirements:
         while not place.exists() and place != place.parent:
             place = place.parent
         if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            why = StoreError(f"{store.location} cannot be a store: {place} is not writable")
-            self.missing.append(("a place for the store", why))
+            why = StoreError(f"cannot write to the store {store.location}: {place} is not writable")
+            self.missing.append(("the store", why))
             return
         free = shutil.disk_usage(place).free
         if needed > free:
-            lacks = f"the predictions take about {byte_size(needed)}, and {byte_size(free)} are free"
-            self.missing.append((f"room on the disk of {store.location}", lacks))
+            why_full = f"the predictions need about {byte_size(needed)}, and {byte_size(free)} are free"
+            self.missing.append((f"disk space for {store.location}", why_full))
 
     def check(self) -> None:
-        """Raise an error that lists all that is missing, and how to get it."""
+        """Raise an error that lists everything missing, and how to get it."""
         if not self.missing:
             return
         if len(self.missing) == 1 and isinstance(error := self.missing[0][1], Exception) and not self.wanted:
             raise error
         count = len(self.missing)
-        things = "1 thing that it needs is" if count == 1 else f"{count} things that it needs are"
-        lines = [f"the run cannot start, because {things} missing:"]
+        lines = [f"cannot start the run: {counted(count, 'requirement')} missing"]
         lines += [f"- {what}: {why}" for what, why in self.missing]
         if self.wanted:
             command = f"beaufort data pull {' '.join(self.wanted)}"
             lines.append(
-                f"`{command}` fetches the files. For a machine without a network, run `{command} --output "
-                "FOLDER` on another one, copy FOLDER over, and name it in BEAUFORT_MIRROR"
+                f"`{command}` downloads the files. For a machine without network access, run `{command} "
+                "--output FOLDER` on another one, copy FOLDER, and set BEAUFORT_MIRROR to it"
             )
         raise NotReadyError("\n".join(lines))

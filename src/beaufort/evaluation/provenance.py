@@ -1,8 +1,7 @@
-"""Where a result came from: versions, machine, time, commit. None of it changes a prediction.
+"""Provenance of results: versions, machine, time, Git commit. None of it changes a prediction.
 
-The commit of the working folder is read from the files of Git. Git itself is not run: its configuration
-belongs to the repository, and may name programs (a file-system monitor, filters, hooks) that Git starts even
-to answer this question. Somebody who evaluates a model in a downloaded folder has not agreed to that.
+The commit is read from the files of Git, without running it: the configuration of a downloaded repository
+could make Git start other programs (a file-system monitor, filters, hooks).
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from beaufort._core.text import command_without_secrets
 
 _PACKAGES = ("beaufort", "numpy", "numba", "opencv-python-headless", "pillow", "onnxruntime", "torch", "timm")
 _MOST_BYTES = 1 << 24
-"""Of `packed-refs`, the largest of the files, which has some 70 bytes for a branch or tag."""
+"""Limit for `packed-refs`, the largest file, with about 70 bytes per branch or tag."""
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _REFERENCE = re.compile(r"refs/[^\s\\:?*\[^~]+")
 
 
 def provenance() -> dict[str, Any]:
-    """The facts of this process that stand beside a result."""
+    """Return the provenance of results of this process."""
     return {
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
         "command": command_without_secrets(sys.argv),
@@ -45,9 +44,9 @@ def _version(package: str) -> str | None:
 
 
 def checked_out(folder: Path) -> str | None:
-    """The first twelve digits of the commit; None where there is no repository, or none that is plain.
+    """Return the first twelve digits of the commit; None without a readable repository.
 
-    Whether files differ from the commit is not known: only Git could tell.
+    Uncommitted changes are not detected.
     """
     try:
         found = _commit(folder)
@@ -77,7 +76,7 @@ def _commit(folder: Path) -> str | None:
 
 
 def _linked(file: Path, word: str = "") -> Path:
-    """The folder that a file of Git's names, as that of a second working tree does."""
+    """Return the folder named in a file of Git, as in a linked working tree."""
     return file.parent / _text(file).removeprefix(word).strip()
 
 
@@ -90,7 +89,7 @@ def _packed(file: Path, name: str) -> str | None:
 
 
 def _text(file: Path) -> str:
-    if not file.is_file():  # a pipe would be waited for
+    if not file.is_file():  # reading a pipe would block
         raise FileNotFoundError(file)
     with file.open("rb") as stream:
         return stream.read(_MOST_BYTES).decode().strip()

@@ -1,4 +1,4 @@
-"""Writes predictions to a store in threads of its own, while the next ones are computed."""
+"""Writes predictions to a store in threads, while the next ones are computed."""
 
 from __future__ import annotations
 
@@ -21,23 +21,21 @@ from beaufort.store.columns import column_of, numbers_of
 
 _THREADS = 2
 _WAITING = 64
-"""Maximum pieces waiting to be written; when there are more, the run waits for the store."""
+"""Maximum number of pieces waiting to be written; then the run waits for the store."""
 _KEPT_BYTES = 256 << 20
-"""Maximum bytes of written predictions that stay in memory, so that scoring need not read them back."""
+"""Maximum bytes of written predictions kept in memory for scoring."""
 
 
 class ResultWriter:
-    """Writes pieces to a store, and puts those of a cell together as soon as it is whole.
+    """Writes pieces to a store, and gathers those of a cell when it is complete.
 
-    What was handed over is written, also if the run ends early; an error of the store is raised at the next
-    call.
+    Queued pieces are written even if the run ends early. An error of the store is raised by the next call.
 
     Args:
-        store: where pieces are.
+        store: the store.
         cells: the cells of the plan.
-        listing: what the store has.
-        gather: has the pieces of a cell put together elsewhere; this process does it if None. What was not
-            put together is, by this process, when predictions are counted.
+        listing: the files of the store.
+        gather: function that gathers the pieces of a cell in another process; this process if None.
     """
 
     def __init__(
@@ -53,19 +51,19 @@ class ResultWriter:
         self._pieces = [list(listing.get(one.cell.fingerprint, ())) if listing else [] for one in cells]
         self._left = [one.images for one in cells]
         self._counts = [CellCounts(0, 0, 0, 0)] * len(cells)
-        """Of what was written."""
+        """Counts of written predictions by cell."""
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="beaufort writer")
         self._waiting: deque[Future[None]] = deque()
         self._recorded: Future[None] | None = None
         self.notes: list[str] = []
-        """What could not be done to the store and changes no result."""
+        """Problems of the store that do not change results."""
         self.unread: set[tuple[int, str]] = set()
-        """Images without a prediction, by source and id, as far as `counts` had to read them."""
+        """Sources and ids of images without a prediction that `counts` read from the store."""
         self.listing: Listing = listing
-        """The files of the store, as far as they are known."""
+        """The known files of the store."""
         self._recent: dict[int, list[tuple[int, pa.Table]]] = {}
-        """What was written, by cell, with the first image of each table."""
+        """Written tables by cell, each with the index of its first image."""
         self._room = _KEPT_BYTES
 
     def __enter__(self) -> Self:
@@ -77,9 +75,9 @@ class ResultWriter:
         self._pool.shutdown(wait=True)
 
     def record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]], *, needed: bool = True) -> None:
-        """Have a record of the run written, if it is not yet, before any piece.
+        """Queue the record of the run, once, before any piece.
 
-        A store that has all predictions may be read-only; then the record is not `needed`.
+        If the store has all predictions, the record is not `needed`, and the store may be read-only.
         """
         if self._recorded is None:
             self._recorded = self._pool.submit(self._record, facts_and_notes, needed)
@@ -90,27 +88,29 @@ class ResultWriter:
             self._store.write_run(*facts_and_notes())
         except StoreError as error:
             if needed:
-                raise  # predictions could not be written either
-            self.notes.append(f"the store has all predictions, and cannot be written to ({error})")
+                raise  # predictions cannot be written either
+            self.notes.append(
+                f"the record of the run was not written, because the store is read-only ({error})"
+            )
 
     def write(self, cell: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
-        """Queue a piece to be written."""
+        """Queue a piece."""
         self.flush(_WAITING - 1)
         self._waiting.append(self._pool.submit(self._write, cell, start, table, provenance))
 
     def stored(self, cell: int, piece: Piece, counts: CellCounts) -> None:
-        """Take note of a piece that was written elsewhere."""
+        """Count a piece that was written by another process."""
         self._add(cell, piece, counts)
 
     def flush(self, most: int = 0) -> None:
-        """Wait until at most `most` pieces are left to write."""
+        """Wait until at most `most` pieces are queued."""
         while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 
     def counts(self, first: int | None = None, failed: Collection[int] = ()) -> list[CellCounts | None]:
-        """What the first so many images of each cell add up to; the pieces of a cell are put together.
+        """Return the counts of each cell over the first images, after gathering its pieces.
 
-        None for cells that are known to have `failed`.
+        None for cells that have `failed`.
         """
         self.flush()
         listing = self._store.listing()
@@ -127,13 +127,13 @@ class ResultWriter:
         return list(self._pool.map(count, range(len(self._cells))))
 
     def reader(self) -> Store:
-        """The store, with predictions of this run read from memory where they are still there."""
+        """Return the store, with recent predictions read from memory."""
         with self._lock:
             recent = {self._cells[number].cell.fingerprint: tables for number, tables in self._recent.items()}
         return RecentPredictions(self._store, recent)
 
     def _keep(self, number: int, start: int, table: pa.Table) -> None:
-        """Keep a table in memory while there is room."""
+        """Keep a table in memory up to the limit."""
         table = table.drop_columns(["logits"]) if "logits" in table.column_names else table
         with self._lock:
             self._room -= table.nbytes
@@ -150,7 +150,7 @@ class ResultWriter:
         self._add(number, piece, count_predictions(table))
 
     def _add(self, number: int, piece: Piece, counts: CellCounts) -> None:
-        """Count a piece that is in the store; if it was the last of its cell, put them together."""
+        """Count a stored piece; gather the pieces of a complete cell."""
         with self._lock:
             pieces = self._pieces[number]
             pieces.append(piece)
@@ -172,10 +172,10 @@ class ResultWriter:
         try:
             self._store.gather(cell, listing)
         except StoreError as error:
-            self.notes.append(f"files could not be put together, which changes no result ({error})")
+            self.notes.append(f"cannot gather files, which does not change results ({error})")
 
     def _count(self, number: int, count: int, listing: Listing) -> CellCounts:
-        """What was written, if that is all there is; else what the store says."""
+        """Return the counts of written predictions if they are complete; else read the store."""
         planned, written = self._cells[number], self._counts[number]
         seen = written.images + written.unread + written.unlabeled
         if seen == count and _cover(listing.get(planned.cell.fingerprint, ()), count):
@@ -185,8 +185,8 @@ class ResultWriter:
         if len(table) != count:
             raise StoreError(
                 f"the store has {len(table)} of {count} predictions of {planned.model.spec.name} under "
-                f"{planned.condition}: it was changed during the run, or its listing lags; run the same "
-                "command again to complete it"
+                f"{planned.condition}: it changed during the run, or its listing is out of date; the same "
+                "run completes it"
             )
         with self._lock:
             lost = table.filter(table["top"].is_null())["id"].to_pylist()
@@ -195,11 +195,11 @@ class ResultWriter:
 
 
 class RecentPredictions:
-    """A store for reading, with some cells in memory.
+    """A read-only view of a store, with some cells in memory.
 
     Args:
-        store: what the cells were written to.
-        tables: predictions by the fingerprint of their cell, with the first image of each table.
+        store: the store.
+        tables: predictions by fingerprint, each table with the index of its first image.
     """
 
     def __init__(self, store: Store, tables: Mapping[str, Sequence[tuple[int, pa.Table]]]) -> None:
@@ -214,7 +214,7 @@ class RecentPredictions:
     def read(
         self, cell: Cell, listing: Listing | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """As the store reads a cell; from memory if the whole of it is there."""
+        """Read a cell, from memory if it is complete there."""
         parts = sorted(self._tables.get(cell.fingerprint, ()), key=lambda part: part[0])
         names = set(parts[0][1].column_names) if parts else set()
         pieces = (listing or {}).get(cell.fingerprint, ())
@@ -228,7 +228,7 @@ class RecentPredictions:
 
 
 def count_predictions(table: pa.Table) -> CellCounts:
-    """What the predictions in a table add up to."""
+    """Count the predictions in a table."""
     every = len(table)
     table = with_prediction(table)
     scored = with_label(table)
@@ -241,7 +241,7 @@ def count_predictions(table: pa.Table) -> CellCounts:
 
 
 def _cover(pieces: Iterable[Piece], count: int) -> bool:
-    """Whether pieces leave no image below `count` out."""
+    """Return whether pieces cover all images below `count`."""
     at = 0
     for piece in sorted(pieces, key=lambda piece: piece.start):
         if piece.start > at:

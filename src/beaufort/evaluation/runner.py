@@ -1,7 +1,6 @@
-"""Runs tasks, wherever that is: decode, corrupt, predict and score.
+"""Runs tasks: decode, corrupt, predict and score.
 
-A `TaskRunner` is picklable; it gives back events, and whoever called it has the store, the plan and the
-progress.
+A `TaskRunner` is picklable and yields events; the store, the plan and the progress are those of the caller.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ from PIL import Image
 from beaufort._core.arrays import Images
 from beaufort.data import Decoders
 from beaufort.data.labels import NO_LABEL, LabelSpace
-from beaufort.evaluation.backends import Backend, BatchGroup, BatchScores, choose_backend, predict
+from beaufort.evaluation.backends import Backend, BatchGroup, choose_backend
 from beaufort.evaluation.batches import Batch, ImageBlock, are_neighbors
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.model_checks import probabilities_note
 from beaufort.evaluation.planning import Range
+from beaufort.evaluation.scoring import BatchScores, predict
 from beaufort.evaluation.sources import ImageSource
 from beaufort.evaluation.tasks import BatchDone, Event, Note, PredictionRows, Task, TaskPart, by_sequence
 from beaufort.models import Model
@@ -39,7 +39,7 @@ _NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))
 
 @dataclass(frozen=True)
 class TaskRunner:
-    """What all tasks of a run have in common, and how they are done."""
+    """Runs tasks, with everything that the tasks of a run share."""
 
     sources: tuple[ImageSource, ...]
     """One for each dataset, and for each condition of a stored one."""
@@ -48,13 +48,13 @@ class TaskRunner:
     """The label space of each model, for each source."""
     conditions: tuple[Condition, ...]
     threads: int
-    """Threads that decode and corrupt, in each process."""
+    """Threads that decode and corrupt images, per process."""
     batch_size: int | None
-    """Images per model call; by their size if None."""
+    """Images per model call; chosen from the image size if None."""
     keep_logits: bool
 
     def run(self, tasks: Iterable[Task]) -> Generator[Event]:
-        """Do some tasks, one after the other, with an event for every batch and every part that is done."""
+        """Run tasks in order, and yield an event for each finished batch and part."""
         with ThreadPoolExecutor(self.threads) as pool, _memory_kept(2 * self.threads):
             try:
                 for source, some in itertools.groupby(tasks, key=lambda task: task.source):
@@ -64,24 +64,21 @@ class TaskRunner:
                 raise
 
     def for_worker(self, threads: int = 1, *, limit_models: bool = True) -> TaskRunner:
-        """The same for a worker with so many threads; models, too, use one thread if they are limited."""
+        """Return the runner of a worker; with `limit_models`, models use one thread as well."""
         for model in self.models:
             model.check_pickle()
         models = tuple(model.for_one_thread() for model in self.models) if limit_models else self.models
         return replace(self, models=models, threads=threads)
 
     def for_model(self, number: int) -> TaskRunner:
-        """The same for one of the models."""
+        """Return the runner for one of the models."""
         spaces = tuple((each[number],) for each in self.spaces)
         return replace(self, models=(self.models[number],), spaces=spaces)
 
 
 @contextmanager
 def _memory_kept(blocks: int) -> Iterator[None]:
-    """Let Pillow keep the memory of images for the next ones, instead of freeing and allocating it again.
-
-    A block has 16 MB at most.
-    """
+    """Let Pillow reuse the memory of images; a block of its allocator has at most 16 MB."""
     allocator: Any = Image.core  # type: ignore[attr-defined]
     before = allocator.get_blocks_max()
     allocator.set_blocks_max(max(before, blocks))
@@ -92,7 +89,7 @@ def _memory_kept(blocks: int) -> Iterator[None]:
 
 
 class _SourceRunner:
-    """Does the tasks of one image source in this process; models are loaded for the first one."""
+    """Runs the tasks of one image source; models are loaded for the first task."""
 
     def __init__(self, runner: TaskRunner, source: int, pool: Executor) -> None:
         self.runner = runner
@@ -104,7 +101,7 @@ class _SourceRunner:
         self.decoders: Decoders | None = None
         self.warned: set[str] = set()
         self.named: tuple[tuple[Range, list[int]], tuple[int, ...], tuple[str, ...]] = ((0, 0), []), (), ()
-        """Images of the last part with those that could not be read, and the others with their ids."""
+        """Span and unreadable images of the last part, its readable images, and their ids."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Event]:
         rest = iter(tasks)
@@ -138,7 +135,7 @@ class _SourceRunner:
     def predicted(
         self, backend: Backend, tasks: Iterable[Task]
     ) -> Iterator[tuple[int, int, Batch, Callable[[], BatchScores]]]:
-        """Every batch for every cell and model that lacks it, with a function that waits for its scores."""
+        """Yield each batch with its cell, its model, and a function that waits for the scores."""
         waiting: deque[tuple[int, int, Batch, Callable[[], BatchScores]]] = deque()
         for batch, images in backend.corrupted(self.pool, self.batches(backend, tasks)):
             for number, model in batch.part.cells:
@@ -154,7 +151,7 @@ class _SourceRunner:
         return predict(one, images, batch, truth, space, seed=seed, keep_logits=self.runner.keep_logits)
 
     def batches(self, backend: Backend, tasks: Iterable[Task]) -> Iterator[BatchGroup]:
-        """The batches of all tasks, whose blocks are decoded a little before their turn."""
+        """Yield the batches of all tasks; with a device, the next block is decoded ahead."""
         size, frames = self.runner.batch_size, self.source.frames
         block: ImageBlock | None = None
         for task, then in _with_next(tasks) if backend.ahead else ((task, None) for task in tasks):
@@ -168,7 +165,7 @@ class _SourceRunner:
             yield from _batches(task, its, size_for, in_order=in_order)
 
     def table(self, batch: Batch, done: list[BatchScores], model: int) -> tuple[PredictionScores, pa.Table]:
-        """The rows of a part, of which this is the last batch; empty ones for images that cannot be read."""
+        """Return the scores and the table of a finished part, with empty rows for unreadable images."""
         dataset, span = self.source.dataset, batch.part.span
         lost = batch.block.unread(span)
         if done:
@@ -196,7 +193,7 @@ class _SourceRunner:
         return scores, table
 
     def warn_of_probabilities(self, model: int, scores: PredictionScores) -> Iterator[Note]:
-        """Warn once of a model whose outputs seem to be probabilities."""
+        """Yield a note, once per model, if the outputs look like probabilities."""
         one = self.models[model]
         name, suspect = one.spec.name, scores.are_probabilities
         if name not in self.warned and len(suspect) and suspect.all() and scores.top.shape[1] > 1:
@@ -207,9 +204,9 @@ class _SourceRunner:
 def _batches(
     task: Task, block: ImageBlock, size_for: Callable[[int], int], *, in_order: bool
 ) -> Iterator[BatchGroup]:
-    """The batches of a task, part by part; unless in order, others begin while those of one are decoded.
+    """Yield the batches of a task, part by part; unless in order, parts that wait for images are deferred.
 
-    BatchGroup of one sequence come together, for one group of images after the other.
+    The batches of a sequence are yielded together.
     """
     begun: deque[tuple[tuple[TaskPart, ...], int]] = deque()
 
@@ -240,7 +237,7 @@ def _with_next(tasks: Iterable[Task]) -> Iterator[tuple[Task, Task | None]]:
 
 
 def _at(values: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
-    """Some rows of an array, which are neighbors unless an image between them cannot be read."""
+    """Return rows of an array; a slice if they are consecutive."""
     if are_neighbors(rows):
         return values[rows[0] : rows[-1] + 1]
     return values[list(rows)]

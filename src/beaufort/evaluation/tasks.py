@@ -1,7 +1,7 @@
-"""Tasks: picklable pieces of a plan that an engine schedules, and the events that come back.
+"""Tasks: picklable pieces of a plan that an engine schedules, and the events that they yield.
 
 A task is work on one block of images, which are decoded once: some conditions, each for the models that lack
-predictions. Blocks start at multiples of `BLOCK` images, whatever was done before.
+predictions. Blocks start at multiples of `BLOCK` images, also in a resumed run.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from beaufort.suites.frames import Frame
 BLOCK = 1000
 """Images in a block; a block becomes one file of the store for each cell."""
 _TASKS_PER_PROCESS = 4
-"""At least so many, if conditions allow: processes that finish early take more of them."""
+"""Minimum number, if there are enough conditions, so that processes finish at about the same time."""
 _CONDITIONS = 8
-"""Conditions of a task for one model, at most."""
+"""Maximum number of conditions of a task for one model."""
 _TASKS = 64
-"""Tasks of a run whose tasks are for one model, at least, if conditions allow: with few, workers that finish
-early would wait for the others."""
+"""Minimum number of tasks of a run with one model per task, so that workers finish at about the same time."""
 
 
 class TaskPart(NamedTuple):
@@ -39,7 +38,7 @@ class TaskPart(NamedTuple):
     condition: Condition
     span: Range
     cells: tuple[tuple[int, int], ...]
-    """For each model its number in the plan's list of cells, and its number among the models of the run."""
+    """For each model, the index of the cell in the plan, and of the model in the run."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,12 @@ class BatchDone(NamedTuple):
     cell: int
     images: int
     labeled: int
-    """Those of them that have a label."""
+    """Number of images with a label."""
     correct: int
 
 
 class PredictionRows(NamedTuple):
-    """Scored rows to store: those of a cell for the images from `start` on."""
+    """Scored predictions of a cell for the images from `start` on."""
 
     cell: int
     start: int
@@ -73,18 +72,18 @@ class PredictionRows(NamedTuple):
 
 
 class CellCounts(NamedTuple):
-    """Number of images of a cell by what became of them."""
+    """Number of images of a cell by result."""
 
     images: int
-    """Those that could be read and have a label."""
+    """Readable images with a label."""
     correct: int
     unread: int
     unlabeled: int
-    """Those that could be read and have no label; they are left out."""
+    """Readable images without a label, which do not count."""
 
 
 class StoredPredictions(NamedTuple):
-    """Predictions that a worker stored itself."""
+    """Predictions that a worker has stored."""
 
     cell: int
     piece: Piece
@@ -92,7 +91,7 @@ class StoredPredictions(NamedTuple):
 
 
 class TaskFailure(NamedTuple):
-    """A part of a task that ended its worker each time it was tried."""
+    """A part of a task that crashed its worker at each attempt."""
 
     cells: tuple[int, ...]
     span: Range
@@ -100,7 +99,7 @@ class TaskFailure(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something that a reader of the results should know."""
+    """A note on the results."""
 
     text: str
 
@@ -113,8 +112,8 @@ class TaskSplitter:
 
     Args:
         plan: the plan.
-        models: the models that lack predictions, in the order of the run.
-        processes: how many processes share the tasks.
+        models: models that lack predictions, in the order of the run.
+        processes: number of processes that share the tasks.
     """
 
     def __init__(self, plan: Plan, models: Sequence[LazyModel], processes: int) -> None:
@@ -123,7 +122,7 @@ class TaskSplitter:
         self._processes = processes
 
     def split(self, first: int, ends: Sequence[int]) -> Iterator[Task]:
-        """A block each; where blocks are few, processes share the conditions of one."""
+        """Yield a task per block; with few blocks, processes share the conditions of a block."""
         for source, end in enumerate(ends):
             cells = [(number, cell) for number, cell in self._cells if cell.source_index == source]
             blocks = [(span, parts) for span in _spans(first, end) if (parts := self._parts(cells, *span))]
@@ -133,7 +132,7 @@ class TaskSplitter:
                 yield from _in_tasks(source, span, parts, math.ceil(len(parts) / tasks_per_block))
 
     def split_by_model(self, first: int, ends: Sequence[int]) -> Iterator[Iterator[Task]]:
-        """A queue for each model, of tasks with some conditions of a block each."""
+        """Yield a queue for each model; a task has some conditions of a block."""
         by_model: dict[int, list[tuple[int, PlannedCell]]] = {}
         for number, cell in self._cells:
             by_model.setdefault(self._numbers[cell.model], []).append((number, cell))
@@ -151,7 +150,7 @@ class TaskSplitter:
                 yield from _in_tasks(source, span, self._parts(mine, *span), most)
 
     def _parts(self, cells: Iterable[tuple[int, PlannedCell]], start: int, stop: int) -> list[TaskPart]:
-        """What is missing of a block, for all models together where they lack the same."""
+        """Return the missing parts of a block, shared by models that lack the same predictions."""
         wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
         for number, cell in cells:
             for span in cell.gaps_within(start, stop):
@@ -160,20 +159,20 @@ class TaskSplitter:
 
 
 def _conditions_each(cells: Iterable[tuple[int, PlannedCell]], first: int, ends: Sequence[int]) -> int:
-    """Conditions of a task, fewer where blocks are few."""
+    """Return the number of conditions per task; smaller with few blocks."""
     conditions = Counter(cell.source_index for _, cell in cells)
     blocks = sum(count * len(_spans(first, ends[source])) for source, count in conditions.items())
     return min(_CONDITIONS, max(1, blocks // _TASKS))
 
 
 def _spans(first: int, behind: int) -> list[Range]:
-    """The blocks of some images."""
+    """Return the blocks of a range of images."""
     edges = range(first - first % BLOCK, behind, BLOCK)
     return [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
 
 
 def _in_tasks(source: int, span: Range, parts: Sequence[TaskPart], most: int) -> Iterator[Task]:
-    """The parts of a block in tasks of about so many parts; frames of one sequence stay together."""
+    """Split the parts of a block into tasks of at most `most` parts; a sequence is not split."""
     task: tuple[TaskPart, ...] = ()
     for some in by_sequence(parts):
         if task and len(task) + len(some) > most:
@@ -185,7 +184,7 @@ def _in_tasks(source: int, span: Range, parts: Sequence[TaskPart], most: int) ->
 
 
 def by_sequence(parts: Iterable[TaskPart]) -> Iterator[tuple[TaskPart, ...]]:
-    """Parts that are made together: neighbors that are frames of one sequence; most parts are alone."""
+    """Yield parts that are computed together: adjacent frames of a sequence, or a single part."""
     for _, some in groupby(enumerate(parts), key=_sequence_of):
         yield tuple(part for _, part in some)
 

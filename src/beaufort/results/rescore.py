@@ -19,8 +19,9 @@ from beaufort.data.labels import (
     ModelOutputs,
     find_label_space,
 )
+from beaufort.evaluation import predictions
 from beaufort.results._match import ResultsError, Scored, scored_as
-from beaufort.store import Cell, Listing, Store, predictions, without_prediction
+from beaufort.store import Cell, Listing, Store, without_prediction
 from beaufort.store.columns import column_of, numbers_of
 from beaufort.suites.conditions import Condition
 

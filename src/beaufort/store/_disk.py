@@ -1,4 +1,4 @@
-"""The folder of a store: on a disk of this machine, or wherever fsspec reaches."""
+"""The root folder of a store, on a local disk or at a URL."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ B = TypeVar("B")
 
 
 class Disk(Protocol):
-    """Files by their paths below a root; nothing here knows what they hold.
+    """Files by their paths below a root.
 
-    A file that is not there is a `FileNotFoundError`; one that is there and cannot be read just now is a
+    A missing file raises a `FileNotFoundError`; one that exists and cannot be read at the moment raises a
     `FaultyFileError` of the kind `unreadable`.
     """
 
@@ -28,58 +28,58 @@ class Disk(Protocol):
 
     @property
     def local(self) -> bool:
-        """Whether files lie in a folder of this machine, and are renamed into place."""
+        """Whether files are in a local folder and are renamed into place."""
 
     @property
     def at_once(self) -> int:
-        """How many files are best read or copied at a time."""
+        """Number of files to read or copy concurrently."""
 
     def full(self, path: str) -> str:
-        """Where a file is, for whatever opens it."""
+        """Return the full path of a file."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Return whether a file or folder exists."""
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder; a link that leads nowhere is none."""
+        """Return whether a folder exists; a broken link is not a folder."""
 
     def is_empty(self) -> bool:
-        """Whether the folder is not there, or has nothing in it."""
+        """Return whether the root is missing or empty."""
 
     def check_place(self) -> None:
-        """Raise an error if a store cannot be here: on a file, in a bucket that does not exist."""
+        """Raise an error if the root is a file or in a missing bucket."""
 
     def read(self, path: str) -> bytes:
-        """A whole file."""
+        """Return the content of a file."""
 
     def tail(self, path: str, size: int) -> bytes:
-        """The last bytes of a file; all of it if it is smaller."""
+        """Return the last bytes of a file; all of it if it is smaller."""
 
     def files(self, folder: str) -> dict[str, str]:
-        """The files below a folder, each with a word that changes when the file does; none is opened."""
+        """List the files below a folder with a tag that changes with the file, without opening any."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Put a file into place, whole or not at all."""
+        """Write a file, completely or not at all."""
 
     def remove(self, path: str) -> None:
-        """Delete a file; that it is gone already is fine."""
+        """Delete a file if it exists."""
 
     def move(self, path: str, folder: str) -> str:
-        """Move a file into a folder of the store, where it keeps its path; the new one."""
+        """Move a file to its path below a folder of the store, and return the new path."""
 
 
 def open_disk(location: str) -> Disk:
-    """The folder at a path or URL; it need not be there yet."""
+    """Return the root at a path or URL, which may not exist yet."""
     if is_url(location) and not location.startswith(("file://", "local://")):
         try:
             return RemoteDisk(location)
         except RemoteError as error:
-            raise StoreError(f"the store {location!r} cannot be opened: {error}") from error
+            raise StoreError(f"cannot open the store {location!r}: {error}") from error
     return LocalDisk(location, str(LocalFileSystem._strip_protocol(location)).rstrip("/"))
 
 
 def for_each(function: Callable[[A], B], things: Iterable[A], *disks: Disk) -> Iterator[B]:
-    """As `map`, several at a time where a disk is far away."""
+    """As `map`, with threads if a disk is remote."""
     at_once = max(disk.at_once for disk in disks)
     if at_once == 1:
         yield from map(function, things)

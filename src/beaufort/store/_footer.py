@@ -1,4 +1,4 @@
-"""What a file of predictions says about itself, and whether it is true."""
+"""Footers of prediction files: writing, reading and checking them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from beaufort.store.pieces import Piece
 from beaufort.store.prediction_tables import Summary, summarize
 
 _ENOUGH = 16_384
-"""Bytes from the end of a file that nearly always hold its footer."""
+"""Bytes at the end of a file that nearly always contain the footer."""
 
 _TYPES: Mapping[str, pa.DataType] = {
     "id": pa.string(),
     **dict.fromkeys(("label", "top", "truth"), pa.int32()),
     **dict.fromkeys(("p", "p_label", "nll", "brier", "entropy", "logits"), pa.float32()),
 }
-"""Of the columns of predictions; of lists, that of their items."""
+"""Types of the columns of predictions; for lists, of their items."""
 
 SUMS = ("rows", "unread", "correct", "correct5", "nll", "brier", "entropy", "confidence")
 
 
 @dataclass(frozen=True)
 class Footer:
-    """The facts of a cell, the sums of some of its rows, and where they came from."""
+    """The facts of a cell, the sums over the rows of a file, and their provenance."""
 
     cell: Cell
     summary: Summary
@@ -48,12 +48,13 @@ class Footer:
 
 
 def encode_piece(cell: Cell, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> bytes:
-    """The bytes of a file of predictions, the first of which is of the image `start`."""
+    """Return the content of a file of predictions, the first of which is for the image `start`."""
     about = cell.to_json()
     try:
         _cell(about)
-    except (ValueError, TypeError) as error:  # whoever reads the file would take it for damaged
-        raise StoreError(f"a cell must be one that can be read again, got {about:.200} ({error})") from None
+        _check_columns(table)
+    except (ValueError, TypeError) as error:  # the file would be damaged for every reader
+        raise StoreError(f"cannot store the predictions of {cell.condition_name}: {error}") from None
     notes = {
         "beaufort.cell": about,
         "beaufort.start": str(start),
@@ -64,21 +65,21 @@ def encode_piece(cell: Cell, start: int, table: pa.Table, provenance: Mapping[st
 
 
 def read_footer(disk: Disk, piece: Piece) -> Footer:
-    """The footer of a file, checked; nothing else of it is read."""
+    """Return the checked footer of a file, without reading the rows."""
     tail = disk.tail(piece.path, _ENOUGH)
     try:
         size = footer_size(tail)
         if size > len(tail) == _ENOUGH:
             tail = disk.tail(piece.path, size)
         if size > len(tail):
-            raise DamagedError("it is cut short")
+            raise DamagedError("the file is truncated")
         return _footer(piece, *read_notes(tail[-size:]))
     except (DamagedError, NewerFormatError, MemoryError) as error:
         raise _fault(disk, piece, error) from error
 
 
 def read_content(disk: Disk, piece: Piece) -> bytes:
-    """The bytes of a file, every one checked."""
+    """Return the content of a file, every byte checked."""
     content = disk.read(piece.path)
     try:
         _footer(piece, *check(content))
@@ -88,7 +89,7 @@ def read_content(disk: Disk, piece: Piece) -> bytes:
 
 
 def read_table(disk: Disk, piece: Piece, columns: Sequence[str] | None = None) -> tuple[pa.Table, Footer]:
-    """The rows of a file and its footer, every byte checked."""
+    """Return the rows of a file and its footer, every byte checked."""
     content = disk.read(piece.path)
     try:
         table, notes = decode(content, columns)
@@ -102,22 +103,22 @@ def _check_columns(table: pa.Table) -> None:
     for field in table.schema:
         lists = pa.types.is_fixed_size_list(field.type)
         if _TYPES.get(field.name) != (field.type.value_type if lists else field.type):
-            raise DamagedError(f"its column {field.name!r} is not one of predictions")
+            raise DamagedError(f"unexpected column {field.name!r} of type {field.type}")
 
 
 def _footer(piece: Piece, notes: Mapping[str, str], rows: int) -> Footer:
     if rows != piece.stop - piece.start:
-        raise DamagedError(f"it has {rows} rows, and its name says otherwise")
+        raise DamagedError(f"{rows} rows do not match the file name")
     if notes.get("beaufort.start", str(piece.start)) != str(piece.start):
-        raise DamagedError("it holds other images than its name says")
+        raise DamagedError("its first image does not match the file name")
     try:
         cell = _cell(notes["beaufort.cell"])
         if cell.fingerprint != piece.fingerprint:
-            raise DamagedError("it holds another cell than its name says")
+            raise DamagedError("its cell does not match the file name")
         footer = Footer(cell, json.loads(notes["beaufort.summary"]), json.loads(notes["beaufort.provenance"]))
         _check_sums(footer.summary, rows)
         if not isinstance(footer.provenance, dict):
-            raise DamagedError("its provenance is not that of a file")
+            raise DamagedError("its provenance is invalid")
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise DamagedError(str(error)[:120] or type(error).__name__) from error
     return footer
@@ -125,25 +126,25 @@ def _footer(piece: Piece, notes: Mapping[str, str], rows: int) -> Footer:
 
 @lru_cache(maxsize=64)
 def _cell(text: str) -> Cell:
-    """Kept for a while: the pieces of a cell, which are read one after the other, have the same text."""
+    """Parse a cell; cached, because consecutive pieces of a cell have the same text."""
     return Cell.from_json(text)
 
 
 def _check_sums(sums: Any, rows: int) -> None:
     if not isinstance(sums, dict) or set(sums) != set(SUMS):
-        raise DamagedError("its sums are not those of predictions")
+        raise DamagedError("its sums are invalid")
     if (
         any(type(value) not in (int, float) for value in sums.values())
         or rows != sums["rows"] + sums["unread"]
     ):
-        raise DamagedError("its sums are not those of its rows")
+        raise DamagedError("its sums do not match its rows")
 
 
 def _fault(disk: Disk, piece: Piece, error: Exception) -> FaultyFileError:
     if isinstance(error, NewerFormatError):
         finding = Finding(piece.path, str(error), Kind.newer)
     elif isinstance(error, MemoryError):
-        finding = Finding(piece.path, "cannot be read now (there is not enough memory)", Kind.unreadable)
+        finding = Finding(piece.path, "cannot be read at the moment (not enough memory)", Kind.unreadable)
     else:
         finding = Finding(piece.path, f"is damaged ({error})")
     return FaultyFileError(disk.location, finding)

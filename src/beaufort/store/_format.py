@@ -1,16 +1,16 @@
-"""The bytes of a file: a Parquet table, notes about it, and checks of both.
+"""File format: a Parquet table with notes and checksums.
 
 ```
-rows | footer: schema, places of the rows, notes | length of the footer | PAR1
+rows | footer: schema, offsets of the rows, notes | length of the footer | PAR1
 ```
 
-Parquet has checksums of pages at most, and none of its footer. So two notes are digests: `beaufort.content`
-of all that comes before the footer, and `beaufort.seal` of the footer itself, with zeros in its own place.
-A footer can be trusted when it is read alone, and a file when it is read whole; any Parquet reader reads it.
+Parquet has checksums of pages at most, and none of the footer. Two notes are therefore digests:
+`beaufort.content` of everything before the footer, and `beaufort.seal` of the footer itself, computed with
+zeros in its place. A footer can be verified alone, and any Parquet reader can read the file.
 
-Files of format 1 have no such notes. Their notes stand in the footer twice, because Arrow keeps a copy of
-its schema there: if the two differ, the file is damaged. Their rows have page checksums, and must add up to
-the sums that are noted.
+Files of format 1 lack these notes. Their notes are in the footer twice, because Arrow stores a copy of its
+schema there; if the copies differ, the file is damaged. Their rows have page checksums, and must match the
+stored sums.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from beaufort.store.columns import from_stored, to_stored
 from beaufort.store.prediction_tables import summarize
 
 FORMAT = 2
-"""Version of the files; every past one stays readable."""
+"""Version of the format; earlier versions stay readable."""
 
 Notes = dict[str, str]
 
 _END = 8
-"""Bytes behind the footer: its length, and the magic word."""
+"""Bytes after the footer: its length, and the magic number."""
 _FORMAT, _CONTENT, _SEAL = "beaufort.format", "beaufort.content", "beaufort.seal"
 _SUMMARY = "beaufort.summary"
 _SEALED = re.compile(rb"beaufort\.seal[^0-9a-f]{1,4}([0-9a-f]{32})", re.DOTALL)
-_VERSION = re.compile(rb"beaufort\.format[^0-9]{1,4}([0-9]+)", re.DOTALL)
+_VERSION = re.compile(rb"beaufort\.format[^0-9]{1,4}([0-9]{1,9})(?![0-9])", re.DOTALL)
 _NOTHING = b"0" * 32
 _PARSING: tuple[type[Exception], ...] = (
     *(OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError),
@@ -49,19 +49,19 @@ _PARSING: tuple[type[Exception], ...] = (
 
 
 class DamagedError(ValueError):
-    """Bytes that are not those that were written."""
+    """The content of a file is not what was written."""
 
 
 class NewerFormatError(ValueError):
-    """Bytes of a newer format."""
+    """The format of a file is newer than this version of Beaufort."""
 
 
 def encode(table: pa.Table, notes: Mapping[str, str]) -> bytes:
-    """The bytes of a table with notes about it."""
+    """Return a table with notes as the content of a file."""
     content_mark, seal_mark = secrets.token_hex(16), secrets.token_hex(16)
     stored = to_stored(table).replace_schema_metadata(None)
     buffer = io.BytesIO()
-    repeated: Any = list(_repeated(stored.schema))  # typed as a choice between all and none
+    repeated: Any = list(_repeated(stored.schema))  # typed as bool in the stubs
     with pq.ParquetWriter(
         buffer,
         stored.schema,
@@ -81,7 +81,7 @@ def encode(table: pa.Table, notes: Mapping[str, str]) -> bytes:
 
 
 def _repeated(schema: pa.Schema) -> Iterator[str]:
-    """Columns whose values recur, by the names of Parquet: a dictionary would make others larger."""
+    """Yield the Parquet names of columns with repeated values; a dictionary makes other columns larger."""
     for field in schema:
         lists = pa.types.is_list(field.type) or pa.types.is_fixed_size_list(field.type)
         if field.name != "id" and not pa.types.is_floating(field.type.value_type if lists else field.type):
@@ -89,40 +89,40 @@ def _repeated(schema: pa.Schema) -> Iterator[str]:
 
 
 def footer_size(tail: bytes) -> int:
-    """How many bytes at the end of a file are its footer; they may be more than `tail` has."""
+    """Return the size of the footer, from the end of a file; it can exceed the length of `tail`."""
     if len(tail) < _END or tail[-4:] != b"PAR1":
-        raise DamagedError("it does not end as a Parquet file does")
+        raise DamagedError("it does not end like a Parquet file")
     return int.from_bytes(tail[-_END:-4], "little") + _END
 
 
 def read_notes(footer: bytes) -> tuple[Notes, int]:
-    """The notes of a footer, checked, and how many rows it speaks of."""
+    """Return the checked notes of a footer, and the number of rows."""
     sealed = _seal(footer)
     if sealed and not _holds(footer, sealed) and not _is_newer(footer, sealed):
-        raise DamagedError("its footer is not the one that was written")
+        raise DamagedError("the checksum of its footer does not match")
     try:
         metadata = pq.read_metadata(pa.BufferReader(footer))
         raw = dict(metadata.metadata or {})
         notes = {key.decode(): value.decode() for key, value in raw.items() if key != b"ARROW:schema"}
         version = int(notes[_FORMAT])
     except MemoryError:
-        raise  # which proves nothing about the file; Arrow's is one of _PARSING too
+        raise  # not evidence of damage; Arrow's MemoryError is among _PARSING, too
     except _PARSING as error:
         raise DamagedError(_reason(error)) from error
     if version > FORMAT:
-        raise NewerFormatError(f"has format {version}, and this version reads up to {FORMAT}")
+        raise NewerFormatError(f"has format {version}; this version reads formats up to {FORMAT}")
     if version >= 2 and not sealed:
-        raise DamagedError("its footer has lost its seal")
+        raise DamagedError("its footer has no checksum")
     if version < 2 and _copy_of_notes(raw) != notes:
         raise DamagedError("the two copies of its notes differ")
     return notes, metadata.num_rows
 
 
 def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Table, Notes]:
-    """The table and the notes of a file, every byte checked.
+    """Return the table and the notes of a file, every byte checked.
 
-    In this thread and from memory: Arrow's own threads, if they hold a Python file when the interpreter
-    ends, abort the process.
+    Parsing is single-threaded and from memory: threads of Arrow that hold a Python file abort the process if
+    the interpreter exits.
     """
     notes, _ = _checked_notes(content)
     if _is_old(notes):
@@ -132,7 +132,7 @@ def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Tab
 
 
 def check(content: bytes) -> tuple[Notes, int]:
-    """The notes of a file and the number of its rows, every byte checked."""
+    """Return the notes of a file and the number of rows, every byte checked."""
     notes, rows = _checked_notes(content)
     if _is_old(notes):
         _checked_old_table(content, notes)
@@ -142,15 +142,15 @@ def check(content: bytes) -> tuple[Notes, int]:
 def _checked_notes(content: bytes) -> tuple[Notes, int]:
     at = len(content) - footer_size(content)
     if at < 0:
-        raise DamagedError("it is cut short")
+        raise DamagedError("the file is truncated")
     notes, rows = read_notes(content[at:])
     if not _is_old(notes) and _digest(content[:at]).decode() != notes.get(_CONTENT):
-        raise DamagedError("its rows are not those that were written")
+        raise DamagedError("the checksum of its rows does not match")
     return notes, rows
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether the footer of a file that was checked is covered by a digest."""
+    """Return whether the footer of a checked file has a checksum."""
     return _seal(content[-footer_size(content) :]) is not None
 
 
@@ -182,7 +182,7 @@ def _parse(content: bytes, columns: Sequence[str] | None) -> pa.Table:
 
 
 def _seal(footer: bytes) -> re.Match[bytes] | None:
-    """Where the seal is: the last place that looks like one, as a name in the notes could do so too."""
+    """Find the seal: the last match, because a name in the notes could match as well."""
     return next(reversed(list(_SEALED.finditer(footer))), None)
 
 
@@ -196,7 +196,7 @@ def _holds(footer: bytes, sealed: re.Match[bytes]) -> bool:
 
 
 def _is_newer(footer: bytes, sealed: re.Match[bytes]) -> bool:
-    """Whether a footer whose seal does not hold is of a newer format, and not ours with a wrong digit."""
+    """Return whether a footer with a wrong seal has a newer format, and is not ours with a wrong digit."""
     version = _VERSION.search(footer)
     if version is None or int(version[1]) <= FORMAT:
         return False
@@ -209,7 +209,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def _copy_of_notes(raw: Mapping[bytes, bytes]) -> Notes:
-    """The notes as they stand in the copy of Arrow's schema."""
+    """Return the notes in the copy of Arrow's schema."""
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(raw[b"ARROW:schema"], validate=True)))
         return {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}

@@ -1,8 +1,8 @@
-"""One row for each file that is read, from its footer or from an index of footers.
+"""A table with a row for each file, from footers or from an index of footers.
 
-The index is a memory: what footers said. The listing says which files there are, and a row counts only for a
-file that is listed with the same size and time, or tag. A few rows are compared with their footers each time;
-if one differs, or the index is not as it was written, all of it is forgotten. It may be deleted at any time.
+The index is a cache of footers. A row is valid only for a listed file of the same size and time, or tag. A
+few rows are compared with their footers each time; if one differs, or the index is damaged, it is discarded.
+The index can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -39,40 +39,39 @@ _COLUMNS: dict[str, pa.DataType] = {
 SCHEMA = pa.schema(_COLUMNS)
 _SCHEMA_OF_INDEX = SCHEMA.append(pa.field("state", pa.string()))
 
-_WORTH_AN_INDEX = 500
-"""How many footers must have been read anew before the index is written again."""
-
+_LEAST_NEW_FOOTERS = 500
+"""Number of new footers after which the index is written again."""
 
 _COMPARED = 8
-"""Rows of an index that are compared with their files whenever it is used."""
+"""Number of rows of the index that are compared with their files at each use."""
 
 
 class Read(NamedTuple):
-    """What of a store is read: every row of every cell once."""
+    """The rows of a store that are read: every row of every cell once."""
 
     pieces: pa.Table
-    """A row for each slice of a file, as `SCHEMA` says; the sums are those of the slice."""
+    """A row for each slice of a file, with the columns of `SCHEMA`; sums are those of the slice."""
     slices: Mapping[str, Slice]
-    """The slices by a path that says model, condition and range."""
+    """Slices by a path with model, condition and range."""
 
 
 def read_pieces(store: FileStore) -> Read:
-    """What is read of a store as it is now; a `FileNotFoundError` if it changes meanwhile."""
+    """Return the current files of a store; a `FileNotFoundError` if they change meanwhile."""
     files = store.files()
     rows, faults = _rows(store, files)
-    slices = [one for pieces in by_cell(files).values() for one in _chosen(pieces, faults)]
+    slices = [one for pieces in by_cell(files).values() for one in _slices_of_cell(pieces, faults)]
     whole = [one.piece.path for one in slices if not one.skip]
     table = (
         rows.filter(pc.is_in(rows["file"], pa.array(whole, pa.string()))) if len(whole) < len(rows) else rows
     )
     parts = [_part(store, one) for one in slices if one.skip]
     table = pa.concat_tables([table, pa.Table.from_pylist(parts, SCHEMA)])
-    table = _named_alike(table.sort_by([("fingerprint", "ascending"), ("start", "ascending")]))
+    table = _with_one_name(table.sort_by([("fingerprint", "ascending"), ("start", "ascending")]))
     return Read(table, _by_path(table, slices))
 
 
-def _chosen(pieces: Sequence[Piece], faults: Mapping[Piece, FaultyFileError]) -> list[Slice]:
-    """What is read of a cell; if a faulty file has rows that no other has, it cannot be read."""
+def _slices_of_cell(pieces: Sequence[Piece], faults: Mapping[Piece, FaultyFileError]) -> list[Slice]:
+    """Return the slices of a cell; an error if a faulty file has rows that no other file has."""
     usable = [piece for piece in pieces if piece not in faults] if faults else pieces
     if len(usable) < len(pieces) and spans(usable) != spans(pieces):
         raise next(faults[piece] for piece in pieces if piece in faults)
@@ -80,7 +79,7 @@ def _chosen(pieces: Sequence[Piece], faults: Mapping[Piece, FaultyFileError]) ->
 
 
 def _part(store: FileStore, one: Slice) -> dict[str, Any]:
-    """The row of a part of a file, whose sums no footer has."""
+    """Return the row of a part of a file, with its sums."""
     table, footer = read_table(store.disk, one.piece)
     return _row(
         Piece(one.piece.path, one.piece.fingerprint, one.start, one.stop),
@@ -89,8 +88,8 @@ def _part(store: FileStore, one: Slice) -> dict[str, Any]:
     )
 
 
-def _named_alike(table: pa.Table) -> pa.Table:
-    """One name for a cell: the same model may have been called otherwise when other rows were made."""
+def _with_one_name(table: pa.Table) -> pa.Table:
+    """Return the table with one name per cell; a model may have been renamed between runs."""
     fingerprints = table["fingerprint"].to_pylist()
     if len(set(fingerprints)) == len(fingerprints):
         return table
@@ -114,12 +113,12 @@ def _by_path(table: pa.Table, slices: Sequence[Slice]) -> dict[str, Slice]:
     }
 
 
-# Footers, and the memory of them.
+# Footers and their cache
 
 
 def _rows(store: FileStore, files: Mapping[Piece, str]) -> tuple[pa.Table, dict[Piece, FaultyFileError]]:
-    """A row for each file, from the index where the file has not changed since, else from its footer."""
-    known = _still_true(_read_index(store), {piece.path: state for piece, state in files.items()})
+    """Return a row for each file, from the index if the file has not changed, else from its footer."""
+    known = _up_to_date(_read_index(store), {piece.path: state for piece, state in files.items()})
     if not _agrees(store, known, {piece.path: piece for piece in files}):
         known = _SCHEMA_OF_INDEX.empty_table()
     seen = set(known["file"].to_pylist())
@@ -131,8 +130,8 @@ def _rows(store: FileStore, files: Mapping[Piece, str]) -> tuple[pa.Table, dict[
         else:
             rows.append({"state": files[piece], **_row(piece, footer.cell, footer.summary)})
     table = pa.concat_tables([known, pa.Table.from_pylist(rows, _SCHEMA_OF_INDEX)])
-    if len(rows) >= _WORTH_AN_INDEX:
-        with contextlib.suppress(StoreError):  # a store that cannot be written to does without
+    if len(rows) >= _LEAST_NEW_FOOTERS:
+        with contextlib.suppress(StoreError):  # a read-only store has no index
             store.disk.write(INDEX, encode(table, {}))
     return table.drop_columns(["state"]), faults
 
@@ -160,38 +159,38 @@ def _row(piece: Piece, cell: Cell, summary: Summary) -> dict[str, Any]:
 
 
 def _read_index(store: FileStore) -> pa.Table:
-    """The index; an empty one if there is none, or none that can be believed."""
+    """Return the index; empty if it is missing or damaged."""
     try:
         table, _ = decode(store.disk.read(INDEX))
     except (FileNotFoundError, FaultyFileError, DamagedError, NewerFormatError):
         return _SCHEMA_OF_INDEX.empty_table()
-    table = _with_fractions(table)
+    table = _with_float_severity(table)
     sound = table.schema.equals(_SCHEMA_OF_INDEX) and pc.count_distinct(table["file"]).as_py() == len(table)
     return table if sound else _SCHEMA_OF_INDEX.empty_table()
 
 
-def _with_fractions(table: pa.Table) -> pa.Table:
-    """An index that was written when severities were whole numbers, as it is written now."""
+def _with_float_severity(table: pa.Table) -> pa.Table:
+    """Convert an index with integer severities, written by an earlier version."""
     whole = _SCHEMA_OF_INDEX.set(
         _SCHEMA_OF_INDEX.get_field_index("severity"), pa.field("severity", pa.int32())
     )
     return table.cast(_SCHEMA_OF_INDEX) if table.schema.equals(whole) else table
 
 
-def _still_true(index: pa.Table, states: Mapping[str, str]) -> pa.Table:
+def _up_to_date(index: pa.Table, states: Mapping[str, str]) -> pa.Table:
     pairs: Any = zip(index["file"].to_pylist(), index["state"].to_pylist(), strict=True)
     return index.filter(pa.array([states.get(file) == state for file, state in pairs], pa.bool_()))
 
 
 def _agrees(store: FileStore, known: pa.Table, pieces: Mapping[str, Piece]) -> bool:
-    """Whether some rows of the index, any, say what their files say."""
+    """Return whether some random rows of the index agree with their files."""
     places = random.sample(range(len(known)), min(_COMPARED, len(known)))
     rows = known.take(pa.array(places, pa.int64())).drop_columns(["state"]).to_pylist()
-    return all(for_each(lambda row: _is_true(store, row, pieces[row["file"]]), rows, store.disk))
+    return all(for_each(lambda row: _agrees_with_file(store, row, pieces[row["file"]]), rows, store.disk))
 
 
-def _is_true(store: FileStore, row: Mapping[str, Any], piece: Piece) -> bool:
-    """Whether a row says what its file says; of a file that cannot be read, nobody knows better."""
+def _agrees_with_file(store: FileStore, row: Mapping[str, Any], piece: Piece) -> bool:
+    """Return whether a row agrees with its file; True if the file cannot be read."""
     try:
         footer = store.footer(piece)
     except (FaultyFileError, FileNotFoundError):
@@ -200,8 +199,8 @@ def _is_true(store: FileStore, row: Mapping[str, Any], piece: Piece) -> bool:
 
 
 def check_index(store: FileStore) -> list[Finding]:
-    """Whether the index is as it was written, and says what the footers say."""
-    again = "; it is made anew when it is needed"
+    """Return a finding if the index is damaged or disagrees with the footers."""
+    again = "; it is rebuilt when needed"
     try:
         table, _ = decode(store.disk.read(INDEX))
     except FileNotFoundError:
@@ -212,15 +211,15 @@ def check_index(store: FileStore) -> list[Finding]:
         return [Finding(INDEX, str(error), Kind.newer)]
     except DamagedError as error:
         return [Finding(INDEX, f"is damaged ({error}){again}")]
-    table = _with_fractions(table)
+    table = _with_float_severity(table)
     if not table.schema.equals(_SCHEMA_OF_INDEX):
-        return [Finding(INDEX, f"is of another form{again}")]
+        return [Finding(INDEX, f"has unknown columns{again}")]
     files = store.files()
-    known = _still_true(table, {piece.path: state for piece, state in files.items()})
+    known = _up_to_date(table, {piece.path: state for piece, state in files.items()})
     by_path = {piece.path: piece for piece in files}
     rows = known.drop_columns(["state"]).to_pylist()
-    truths = for_each(lambda row: _is_true(store, row, by_path[row["file"]]), rows, store.disk)
+    truths = for_each(lambda row: _agrees_with_file(store, row, by_path[row["file"]]), rows, store.disk)
     for row, true in zip(rows, truths, strict=True):
         if not true:
-            return [Finding(INDEX, f"does not say what {row['file']} says{again}")]
+            return [Finding(INDEX, f"disagrees with {row['file']}{again}")]
     return []

@@ -1,8 +1,8 @@
-"""The folder of a store on a disk of this machine.
+"""The root folder of a store on a local disk.
 
-A file is written beside its place, forced to the disk and renamed. One that is not there is a
-`FileNotFoundError`; one that is there and cannot be read just now is a `FaultyFileError` of the kind
-`unreadable`: the two are never taken for damage.
+Files are written under a temporary name, synced to the disk and renamed. A missing file is a
+`FileNotFoundError`, and one that cannot be read at the moment a `FaultyFileError` of the kind `unreadable`;
+neither is treated as damage.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from beaufort._core.files import sync_folder, unused, write_bytes
+from beaufort._core.files import remove_leftovers, sync_folder, unused, write_bytes
 from beaufort.store.findings import StoreError, unreadable
 
 _GONE = (FileNotFoundError, NotADirectoryError)
 _TRIES = 3
 _PAUSE_S = 0.05
 _DEEPEST = 4
-"""Folders below folders that are looked into; a link that leads back up would never end."""
+"""Maximum depth of folders; a link to a parent folder would never end."""
 _READINGS = 5
 _SETTLED_NS = 100_000_000
-"""A folder that changed more recently may change again without another time stamp."""
+"""A folder that changed more recently may change again without a new time stamp."""
 
 
 class LocalDisk:
@@ -36,6 +36,7 @@ class LocalDisk:
         self.location = location
         self._root = root
         self._written = False
+        self._cleaned: set[Path] = set()
 
     def full(self, path: str) -> str:
         return f"{self._root}/{path}"
@@ -52,7 +53,7 @@ class LocalDisk:
 
     def check_place(self) -> None:
         if os.path.lexists(self._root) and not Path(self._root).is_dir():
-            raise StoreError(f"a store must be a folder, got the file or broken link {self.location}")
+            raise StoreError(f"a store must be a folder, but {self.location} is a file or a broken link")
 
     # Reading
 
@@ -71,7 +72,7 @@ class LocalDisk:
             return file.read()
 
     def _tried(self, path: str, read: Callable[[str], bytes]) -> bytes:
-        """What is read; a moment's trouble is waited out."""
+        """Read a file; retry after a transient error."""
         for left in reversed(range(_TRIES)):
             try:
                 return read(self.full(path))
@@ -95,7 +96,7 @@ class LocalDisk:
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"{self.location} cannot be listed ({error})") from error
+            raise StoreError(f"cannot list {self.location}: {error}") from error
 
     def _walk(self, folder: str) -> Iterator[tuple[str, str]]:
         folders = [folder]
@@ -108,12 +109,12 @@ class LocalDisk:
                     folders.append(f"{here}/{name}")
 
     def _scan(self, folder: str) -> dict[str, str | None]:
-        """The files of one folder with their states, and its folders with None.
+        """Return the files of one folder with their states, and its folders with None.
 
-        A file that gets a new name while a folder is read may be seen under neither. So a folder that is
-        being changed is read again, until it has not been touched for a while, or several readings have shown
-        no new file; drafts do not count. Then what any reading saw is told: that a file is gone is found when
-        it is opened.
+        A file that is renamed while a folder is read may be missed under both names. A folder that is being
+        changed is therefore read again, until it has not changed for a while or several readings have shown
+        no new file (partial files do not count). Files seen by any reading are returned; a removed one is
+        noticed when it is opened.
         """
         seen: dict[str, str | None] = {}
         nothing_new = 0
@@ -130,9 +131,9 @@ class LocalDisk:
         return seen
 
     def _read_folder(self, full: str) -> tuple[dict[str, str | None], bool]:
-        """What a folder has, and whether nobody can have changed it while it was read."""
+        """Return the entries of a folder, and whether it was certainly unchanged while it was read."""
         now: dict[str, str | None] = {}
-        before = os.stat(full).st_mtime_ns  # noqa: PTH116  a path object costs more than the call
+        before = os.stat(full).st_mtime_ns  # noqa: PTH116  faster than a path object
         with os.scandir(full) as entries:
             for entry in entries:
                 with contextlib.suppress(*_GONE):
@@ -146,14 +147,24 @@ class LocalDisk:
         try:
             self.check_place()
             if self._written and not Path(self._root).is_dir():
-                raise StoreError(f"{path} was not kept: the store {self.location} was removed meanwhile")
-            write_bytes(Path(self.full(path)), content)
+                raise StoreError(f"cannot write {path}: the store {self.location} was removed during the run")
+            file = Path(self.full(path))
+            self._remove_partial_files(file.parent)
+            write_bytes(file, content)
             self._written = True
         except StoreError:
             raise
         except Exception as error:
-            reason = getattr(error, "strerror", None) or error  # without the passing name of a draft
-            raise StoreError(f"{path} cannot be written to {self.location}: {reason}") from error
+            reason = getattr(error, "strerror", None) or error  # without the temporary name
+            raise StoreError(f"cannot write {path} to {self.location}: {reason}") from error
+
+    def _remove_partial_files(self, folder: Path) -> None:
+        """Remove partial files of killed writers from a folder, before the first file is written to it."""
+        if folder in self._cleaned:
+            return
+        self._cleaned.add(folder)
+        with contextlib.suppress(OSError):
+            remove_leftovers(folder)
 
     def remove(self, path: str) -> None:
         self._changed(path, Path(self.full(path)).unlink)
@@ -175,11 +186,11 @@ class LocalDisk:
         except _GONE:
             return
         except Exception as error:
-            raise StoreError(f"{path} of {self.location} cannot be moved or deleted: {error}") from error
+            raise StoreError(f"cannot move or delete {path} of {self.location}: {error}") from error
 
 
 def _state(entry: os.DirEntry[str]) -> str | None:
-    """Of a file; None for a folder. What cannot be looked at is listed: opening it says why."""
+    """Return the state of a file, `?` if it is unknown; None for a folder."""
     try:
         if entry.is_dir():
             return None

@@ -1,4 +1,4 @@
-"""Maintenance of a store: joining files, finding what is wrong, setting it aside, merging another store."""
+"""Maintenance of a store: gathering files, verification, quarantine, merging."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
     from beaufort.store.files import FileStore
 
 QUARANTINE = "quarantine"
-"""Where files are set aside."""
+"""Folder of quarantined files."""
 
 _TRIES = 5
-"""Each fails only if another process has put something together meanwhile."""
+"""An attempt fails only if another process has gathered files in the meantime."""
 
 
 def gather(store: FileStore, cell: Cell, listing: Listing | None = None) -> Piece | None:
-    """Put the rows of a cell into as few files as they fit in; the last new file, None if there is none.
+    """Join the files of a cell where possible; return the last new file, or None if nothing was joined.
 
-    A new file is there, and on the disk, before the old ones go: whoever reads meanwhile finds every row,
-    and whoever is killed meanwhile leaves rows that are there twice, are read once, and are gathered by
-    the next run. A file that cannot be read now, or is of a newer format, keeps all files as they are. Where
-    another process gathers at the same time, this one looks again for what is left.
+    A new file is written and synced before the old ones are removed. Concurrent readers find every row, and
+    a process killed in between leaves duplicate rows that are read once and joined by the next run. If a file
+    cannot be read at the moment, or has a newer format, nothing changes.
     """
     for _ in range(_TRIES):
         pieces = (store.listing() if listing is None else listing).get(cell.fingerprint, [])
@@ -45,7 +44,7 @@ def gather(store: FileStore, cell: Cell, listing: Listing | None = None) -> Piec
         except FileNotFoundError:
             listing = None
         except FaultyFileError:
-            return None  # nobody can now
+            return None  # not possible at the moment
     return None
 
 
@@ -63,12 +62,12 @@ def _gather(store: FileStore, cell: Cell, pieces: Sequence[Piece]) -> Piece | No
         store.disk.remove(piece.path)
     for piece in set(pieces) - sound.keys() - kept:
         if any(one.start <= piece.start and piece.stop <= one.stop for one in kept):
-            store.disk.move(piece.path, QUARANTINE)  # damaged, and made anew in another file
+            store.disk.move(piece.path, QUARANTINE)  # damaged, and recomputed in another file
     return max(kept - sound.keys(), key=lambda piece: piece.stop, default=None)
 
 
 def flat_origins(provenance: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Where the rows of a file came from; a gathered one has the origins of its parts."""
+    """Yield the provenance of the rows of a file; a gathered file has that of each part."""
     parts = provenance.get("of")
     if isinstance(parts, list):
         for part in parts:
@@ -89,7 +88,7 @@ def _read(disk: Disk, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, tuple[pa
 
 
 def _groups(slices: Iterable[Slice], tables: Mapping[Piece, pa.Table]) -> Iterator[list[Slice]]:
-    """Slices that follow each other without a gap and have the same columns: some keep logits, some not."""
+    """Yield groups of adjacent slices with the same columns (some files have logits, some do not)."""
     group: list[Slice] = []
     for one in slices:
         last = group[-1] if group else None
@@ -122,7 +121,7 @@ class Merged(NamedTuple):
 
 
 def verify(store: FileStore) -> list[Finding]:
-    """Read every file to the last byte, and return what is wrong."""
+    """Read every file completely, and return what is wrong."""
     findings: list[Finding] = []
     sound: list[Piece] = []
     for piece, finding in for_each(lambda piece: (piece, _examine(store, piece)), store.pieces(), store.disk):
@@ -138,44 +137,49 @@ def verify(store: FileStore) -> list[Finding]:
         except FaultyFileError as error:
             findings.append(error.finding)
     findings += check_index(store)
-    findings += [Finding(path, "was left by a writer that was killed", Kind.draft) for path in _drafts(store)]
+    findings += [
+        Finding(path, "is a partial file of a process that was killed", Kind.draft)
+        for path in _partial_files(store)
+    ]
     return findings
 
 
 def _examine(store: FileStore, piece: Piece) -> Finding | bool:
-    """What is wrong with a file, else whether it is there; it may be gathered into another meanwhile."""
+    """Return what is wrong with a file, else whether it still exists."""
     try:
         ids = store.table(piece)["id"].to_pylist()
     except FileNotFoundError:
         return False
     except FaultyFileError as error:
         return error.finding
-    return Finding(piece.path, "is damaged (it has an id twice)") if len(set(ids)) != len(ids) else True
+    return Finding(piece.path, "is damaged (an id occurs twice)") if len(set(ids)) != len(ids) else True
 
 
 def _overlaps(pieces: list[Piece]) -> list[Finding]:
-    """Files of one cell that share rows: no row is read twice, and the next run puts them together."""
+    """Return findings on files of one cell that share rows; no row is read twice."""
     findings = []
     chosen = {one.piece: one for one in cover(pieces)}
     for piece in pieces:
         if piece not in chosen:
-            others = ", ".join(PurePosixPath(one.path).name for one in chosen if _meet(one, piece))
-            findings.append(Finding(piece.path, f"has rows that are all in {others} too", Kind.twice))
+            others = ", ".join(PurePosixPath(one.path).name for one in chosen if _overlap(one, piece))
+            findings.append(Finding(piece.path, f"has only rows that are in {others} as well", Kind.twice))
         elif skip := chosen[piece].skip:
             findings.append(
                 Finding(
-                    piece.path, f"has {skip} rows that another file has too; they count once", Kind.overlap
+                    piece.path,
+                    f"has {skip} rows that are in another file as well; they count once",
+                    Kind.overlap,
                 )
             )
     return findings
 
 
-def _meet(one: Piece, other: Piece) -> bool:
+def _overlap(one: Piece, other: Piece) -> bool:
     return one.start < other.stop and other.start < one.stop
 
 
-def _drafts(store: FileStore) -> list[str]:
-    """What killed writers left; drafts that may still be written to are nobody's business."""
+def _partial_files(store: FileStore) -> list[str]:
+    """Return the partial files of killed writers, without those that are still being written."""
     if not store.disk.local:
         return []
     paths = sorted(path.removeprefix("./") for path in store.disk.files("."))
@@ -184,10 +188,10 @@ def _drafts(store: FileStore) -> list[str]:
 
 
 def collect(store: FileStore, *, dry_run: bool = False, delete: bool = False) -> list[Finding]:
-    """Set aside what is damaged or there twice, put overlaps together, delete drafts of killed writers.
+    """Quarantine damaged and redundant files, gather overlapping ones, delete partial files.
 
-    Only what is proved damaged goes, into the folder `quarantine` of the store; `delete` empties it. A file
-    that cannot be read now, or is of a newer format, stays where it is.
+    Only files that are certainly damaged are moved to the folder `quarantine`; `delete` empties it. A file
+    that cannot be read at the moment, or has a newer format, is kept.
     """
     findings = verify(store)
     if dry_run:
@@ -196,10 +200,10 @@ def collect(store: FileStore, *, dry_run: bool = False, delete: bool = False) ->
         if finding.kind is Kind.draft:
             remove_leftover(Path(store.disk.full(finding.path)))
         elif finding.kind in TO_SET_ASIDE:
-            _set_aside(store, finding)
+            _quarantine(store, finding)
     listing = store.listing()
     for fingerprint in _overlapping(findings):
-        _put_together(store, listing.get(fingerprint, []))
+        _gather_pieces(store, listing.get(fingerprint, []))
     if delete:
         for path in store.disk.files(QUARANTINE):
             store.disk.remove(path)
@@ -211,19 +215,19 @@ def _overlapping(findings: list[Finding]) -> set[str]:
     return {piece.fingerprint for piece in pieces if piece is not None}
 
 
-def _set_aside(store: FileStore, finding: Finding) -> None:
-    """Move a file into the quarantine, unless a run has just put a sound one in its place."""
-    if finding.kind is Kind.damaged and not _is_still(store, finding):
+def _quarantine(store: FileStore, finding: Finding) -> None:
+    """Quarantine a file, unless a run has just replaced it by an intact one."""
+    if finding.kind is Kind.damaged and not _is_reproduced(store, finding):
         return
     moved = store.disk.move(finding.path, QUARANTINE)
     piece = Piece.parse(finding.path)
-    if finding.kind is Kind.damaged and piece is not None:  # a run may have been quicker than the move
+    if finding.kind is Kind.damaged and piece is not None:  # a run may have replaced it before the move
         with contextlib.suppress(FileNotFoundError, FaultyFileError):
             store.disk.write(finding.path, read_content(store.disk, piece._replace(path=moved)))
 
 
-def _is_still(store: FileStore, finding: Finding) -> bool:
-    """Whether a second reading says the same: what a disk or a network got wrong once proves nothing."""
+def _is_reproduced(store: FileStore, finding: Finding) -> bool:
+    """Return whether a second reading has the same result; the first may have been a transient error."""
     try:
         if piece := Piece.parse(finding.path):
             return _examine(store, piece) == finding
@@ -238,10 +242,9 @@ def _is_still(store: FileStore, finding: Finding) -> bool:
 
 
 def merge(store: FileStore, other: FileStore) -> Merged:
-    """Copy the answers that the other store has and this one lacks; damaged files are left behind.
+    """Copy the predictions that this store lacks from another one; damaged files are not copied.
 
-    Rows that both have are copied with the files they are in, if these have others too; what then overlaps
-    is put together.
+    Files are copied whole, even if this store has some of their rows; overlapping files are then gathered.
     """
     other.check_exists()
     if not store.disk.is_empty():
@@ -251,9 +254,9 @@ def merge(store: FileStore, other: FileStore) -> Merged:
 
     def merge_cell(cell: tuple[str, list[Piece]]) -> None:
         fingerprint, theirs = cell
-        mine = [piece for piece in ours.get(fingerprint, []) if _may_be_sound(store, piece)]
+        mine = [piece for piece in ours.get(fingerprint, []) if _may_be_intact(store, piece)]
         copied = [piece for piece in theirs if _lacks(mine, piece) and _copy(store, other, piece, merged)]
-        _put_together(store, [*copied, *mine])
+        _gather_pieces(store, [*copied, *mine])
 
     for _ in for_each(merge_cell, other.listing().items(), store.disk, other.disk):
         pass
@@ -263,16 +266,16 @@ def merge(store: FileStore, other: FileStore) -> Merged:
     return merged
 
 
-def _put_together(store: FileStore, pieces: list[Piece]) -> None:
-    """Gather the pieces of a cell, if they are several and one says which cell it is."""
+def _gather_pieces(store: FileStore, pieces: list[Piece]) -> None:
+    """Gather the pieces of a cell if there are several."""
     if len(pieces) > 1:
         for _, cell, *_ in store.summaries(pieces):
             store.gather(cell)
             return
 
 
-def _may_be_sound(store: FileStore, piece: Piece) -> bool:
-    """Whether a file of ours is not to be replaced: all that are not proved damaged."""
+def _may_be_intact(store: FileStore, piece: Piece) -> bool:
+    """Return whether a file of this store is kept: all that are not certainly damaged."""
     try:
         finding = store.examine(piece)
     except FileNotFoundError:

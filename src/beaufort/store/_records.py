@@ -1,8 +1,7 @@
-"""What each run was asked for, as small JSON files.
+"""Records of runs: the suite, dataset, seed and models of each, as JSON files.
 
-A file is called by the digest of what was asked for, so that the same run replaces its own record. Inside,
-`checksum` is the digest of everything else. Records of the first format have none; their names are checked
-against what they say was asked for.
+The file name is the digest of these facts, so that a repeated run replaces its record. `checksum` is the
+digest of all other keys. Records of format 1 lack it; their names are compared with their facts.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ FOLDER = "runs"
 
 _FORMAT = 2
 _NAME = re.compile(r"[0-9a-f]{32}\.json", re.ASCII)
-_ASKED = ("suite", "data", "seed", "models")
-"""What the name of a record of the first format is the digest of."""
+_FACTS = ("suite", "data", "seed", "models")
+"""Keys whose digest is the name of a record of format 1."""
 _TYPES: Mapping[str, type] = {"suite": dict, "data": dict, "seed": int, "models": list, "classes": list}
 
 
 def encode_record(facts: Mapping[str, Any], notes: Mapping[str, Any]) -> tuple[str, bytes]:
-    """The path of a record, and its content."""
+    """Return the path of a record, and its content."""
     record = json.loads(json.dumps({**facts, **notes, "format": _FORMAT}))
     record["checksum"] = _digest(record)
     path = f"{FOLDER}/{_digest(facts)}.json"
@@ -34,27 +33,27 @@ def encode_record(facts: Mapping[str, Any], notes: Mapping[str, Any]) -> tuple[s
 
 
 def is_record(path: str) -> bool:
-    """Whether a file of the folder is one of ours."""
+    """Return whether a file of the folder is a record."""
     return _NAME.fullmatch(PurePosixPath(path).name) is not None
 
 
 def decode_record(path: str, content: bytes) -> dict[str, Any]:
-    """What a run was asked for; a `DamagedError` if the record is not as it was written."""
+    """Return a record; a `DamagedError` if it is not as it was written."""
     try:
         record = json.loads(content)
         checksum = record.pop("checksum", None) if isinstance(record, dict) else None
         old = "format" not in record
         expected = PurePosixPath(path).stem if old else checksum
-        checked = {name: record[name] for name in _ASKED} if old else record
+        checked = {name: record[name] for name in _FACTS} if old else record
         if _digest(checked) != expected:
             if _is_newer(record, expected):
                 raise NewerFormatError(
-                    f"has format {record['format']}, and this version reads up to {_FORMAT}"
+                    f"has format {record['format']}; this version reads formats up to {_FORMAT}"
                 )
-            raise DamagedError("it does not say what was written")
+            raise DamagedError("its checksum does not match")
         wrong = [name for name, type in _TYPES.items() if not isinstance(record.get(name, type()), type)]
         if wrong or not isinstance(record.get("data", {}).get("digest", ""), str):
-            raise DamagedError(f"its {', '.join(wrong) or 'data'} is not of the type that a record has")
+            raise DamagedError(f"wrong type of {', '.join(wrong) or 'data'}")
     except (DamagedError, NewerFormatError):
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -63,7 +62,7 @@ def decode_record(path: str, content: bytes) -> dict[str, Any]:
 
 
 def _is_newer(record: Mapping[str, Any], checksum: str | None) -> bool:
-    """Whether a record is of a newer format, and not ours with a wrong digit."""
+    """Return whether a record has a newer format, and is not ours with a wrong digit."""
     version = record.get("format")
     return type(version) is int and version > _FORMAT and _digest({**record, "format": _FORMAT}) != checksum
 

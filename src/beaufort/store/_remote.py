@@ -1,13 +1,12 @@
-"""The folder of a store wherever fsspec reaches, as in a bucket of an object store.
+"""The root folder of a store at a URL of fsspec, such as a bucket of an object store.
 
-A file is put in one request, so that it is whole or absent: nothing is renamed, and nothing passing is left.
-A listing may lag behind what was written. What this process wrote, and has not deleted, it lists in any case;
-a file that is listed and gone is a `FileNotFoundError`, and whoever reads looks again.
+A file is uploaded in one request, so that it is complete or missing. Listings may lag behind: files that this
+process wrote and did not delete are always listed, and a listed file that is missing is a `FileNotFoundError`
+after which readers list again.
 
-On S3, the files below many folders are listed in few requests that are made side by side. A request lists a
-thousand files at most, and the next one needs the answer to it, so folders are divided into groups of a
-common prefix, which are listed at the same time: one listing of everything would take as long as all answers
-together, and a listing of each folder would take a request for each.
+On S3, a request lists at most a thousand files, and the next request needs its response. Folders are
+therefore divided into groups with a common prefix, which are listed concurrently: one listing of everything
+would be sequential, and a listing of each folder would need a request per folder.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from beaufort.store.findings import StoreError, unreadable
 T = TypeVar("T")
 
 _STATE = ("size", "mtime", "created", "LastModified", "ETag", "etag", "md5Hash", "content_settings")
-"""What file systems call the facts that change with a file."""
+"""Keys, in various file systems, of values that change with a file."""
 _PAGE = 1000
-"""Files that S3 lists in a request, at most."""
+"""Maximum number of files per listing request of S3."""
 _GROUPS = AT_ONCE // 2
-"""Groups of folders, at least, if there are so many: enough to hide how long one answer takes."""
+"""Minimum number of groups of folders, to hide the latency of requests."""
 
 
 class RemoteDisk:
@@ -53,7 +52,7 @@ class RemoteDisk:
         return f"{self._remote.root}/{path}"
 
     def exists(self, path: str) -> bool:
-        return self._asked(f"{path} of {self.location}", lambda: self._exists(self.full(path)))
+        return self._request(f"{path} of {self.location}", lambda: self._exists(self.full(path)))
 
     def _exists(self, full: str) -> bool:
         return bool(self._remote.fs.exists(full))
@@ -62,18 +61,18 @@ class RemoteDisk:
         return self.exists(path)
 
     def is_empty(self) -> bool:
-        return not self._asked(self.location, lambda: self._here(self._remote.root))
+        return not self._request(self.location, lambda: self._here(self._remote.root))
 
     def check_place(self) -> None:
         bucket = self._remote.root.partition("/")[0]
-        if bucket and not self._asked(self.location, lambda: self._has(bucket)):
+        if bucket and not self._request(self.location, lambda: self._has(bucket)):
             raise StoreError(
-                f"{self.location} cannot be a store: there is no bucket {bucket!r}; check its name, and the "
-                "credentials and the endpoint in the environment"
+                f"bucket not found: {bucket!r} of {self.location}; check its name, and the credentials and "
+                "the endpoint in the environment"
             )
 
     def _has(self, bucket: str) -> bool:
-        """Whether there is a bucket; s3fs's `exists` would take a network that is down for no bucket."""
+        """Return whether a bucket exists; `exists` of s3fs returns False if the network is down."""
         try:
             self._remote.fs.info(bucket)
         except GONE:
@@ -111,19 +110,19 @@ class RemoteDisk:
         return found
 
     def _below(self, full: str) -> list[dict[str, Any]]:
-        """The facts about all files below a folder; its folders are listed side by side."""
-        here = self._asked(self.location, lambda: self._here(full))
+        """Return information on all files below a folder; its folders are listed concurrently."""
+        here = self._request(self.location, lambda: self._here(full))
         found = [facts for facts in here if facts["type"] == "file"]
         folders = [str(facts["name"]).rstrip("/") for facts in here if facts["type"] == "directory"]
         if self._remote.s3:
-            return found + self._told(self.location, lambda: list(list_folders(self._remote, folders)))
+            return found + self._wrap_errors(self.location, lambda: list(list_folders(self._remote, folders)))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="beaufort listing") as pool:
-            for facts in pool.map(lambda one: self._asked(self.location, lambda: self._find(one)), folders):
+            for facts in pool.map(lambda one: self._request(self.location, lambda: self._find(one)), folders):
                 found.extend(facts)
         return found
 
     def _here(self, full: str) -> list[dict[str, Any]]:
-        """What one folder has; nothing if it is not there."""
+        """Return the entries of one folder; empty if it is missing."""
         self._remote.fs.invalidate_cache()
         try:
             return [facts for facts in self._remote.fs.ls(full, detail=True) if facts["name"] != full]
@@ -131,12 +130,12 @@ class RemoteDisk:
             return []
 
     def _find(self, full: str) -> Iterable[dict[str, Any]]:
-        """All files below a folder. A folder that vanishes meanwhile is looked for again."""
+        """Return all files below a folder; listed again if it is removed in the meantime."""
         try:
             return self._remote.find(full).values()
         except GONE as error:
             if self._exists(full):
-                raise RemoteError(f"{full} changes while it is listed") from error
+                raise RemoteError(f"{full} changed while it was listed") from error
             return []
 
     # Changing
@@ -145,7 +144,7 @@ class RemoteDisk:
         try:
             self._remote.put(self.full(path), content)
         except (*GONE, PermissionError, RemoteError) as error:
-            raise StoreError(f"{path} cannot be written to {self.location}: {error}") from error
+            raise StoreError(f"cannot write {path} to {self.location}: {error}") from error
         with self._lock:
             self._written.add(path)
 
@@ -158,7 +157,7 @@ class RemoteDisk:
         return target
 
     def _move(self, path: str, target: str) -> None:
-        """A copy, then a deletion: a kill in between leaves both."""
+        """Copy, then delete: a kill in between leaves both."""
         self._remote.fs.cp_file(self.full(path), self.full(target))
         self._remote.fs.rm_file(self.full(path))
 
@@ -170,20 +169,20 @@ class RemoteDisk:
         except GONE:
             return
         except (PermissionError, RemoteError) as error:
-            raise StoreError(f"{path} of {self.location} cannot be moved or deleted: {error}") from error
+            raise StoreError(f"cannot move or delete {path} of {self.location}: {error}") from error
 
-    def _asked(self, what: str, question: Callable[[], T]) -> T:
-        return self._told(what, lambda: self._remote.ask(question))
+    def _request(self, what: str, request: Callable[[], T]) -> T:
+        return self._wrap_errors(what, lambda: self._remote.ask(request))
 
-    def _told(self, what: str, question: Callable[[], T]) -> T:
+    def _wrap_errors(self, what: str, request: Callable[[], T]) -> T:
         try:
-            return question()
+            return request()
         except (PermissionError, RemoteError) as error:
-            raise StoreError(f"{what} cannot be looked at: {error}") from error
+            raise StoreError(f"cannot access {what}: {error}") from error
 
 
 def list_folders(remote: Remote, folders: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The facts about all files below some folders of one bucket, which are given by their full paths."""
+    """Yield information on all files below some folders of one bucket, given by their full paths."""
     if not folders:
         return
     bucket = folders[0].partition("/")[0]
@@ -194,7 +193,7 @@ def list_folders(remote: Remote, folders: Sequence[str]) -> Iterator[dict[str, A
 
 
 def prefixes_of(names: Sequence[str], least: int) -> list[str]:
-    """Prefixes that each name has one of; at least `least`, if there are so many names.
+    """Return prefixes such that each name has exactly one; at least `least` if there are enough names.
 
     >>> prefixes_of(["model=a1/", "model=a2/", "model=b/"], 2)
     ['model=a', 'model=b/']
@@ -208,13 +207,13 @@ def prefixes_of(names: Sequence[str], least: int) -> list[str]:
 
 
 def _common(names: Sequence[str]) -> str:
-    """What all names begin with; they are sorted."""
+    """Return the common prefix of sorted names."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
     return "".join(letter for letter, _ in same)
 
 
 def _listed(remote: Remote, bucket: str, prefix: str) -> Iterator[dict[str, Any]]:
-    """Page by page; one that fails is asked for again, and not those before it."""
+    """Yield the files of a prefix, page by page; only a failed page is requested again."""
     asked = {"Bucket": bucket, "Prefix": prefix, "MaxKeys": _PAGE}
     while True:
         page = remote.ask(partial(_page, remote, asked))
@@ -228,6 +227,6 @@ def _listed(remote: Remote, bucket: str, prefix: str) -> Iterator[dict[str, Any]
 def _page(remote: Remote, asked: Mapping[str, Any]) -> dict[str, Any]:
     try:
         page: dict[str, Any] = remote.fs.call_s3("list_objects_v2", **asked)
-    except GONE as error:  # the bucket, which was there a moment ago
-        raise RemoteError(f"{asked['Bucket']} changes while it is listed") from error
+    except GONE as error:  # the bucket was removed
+        raise RemoteError(f"{asked['Bucket']} changed while it was listed") from error
     return page

@@ -1,4 +1,4 @@
-"""What a prediction is a prediction of: one model under one condition, and all that can change the answer."""
+"""Cells: one model under one condition, described by everything that can change a prediction."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Facts = Mapping[str, Any]
 class Cell:
     """One model under one condition.
 
-    The facts are plain JSON values: whatever, when it changes, can change a prediction (digests, constants,
-    seeds, preprocessing), and nothing else (no versions, hosts or times: they are provenance).
+    The facts are plain JSON values that can change a prediction: digests, constants, seeds, preprocessing.
+    Versions, hosts and times are provenance, and not part of a cell.
 
     >>> Cell({"name": "net"}, {"name": "digits"}, {"corruption": "fog", "severity": 3}).condition_name
     'digits/fog@3'
     """
 
     model: Facts
-    """At least `name`; the digest of its weights, its preprocessing."""
+    """At least `name`; also the digest of the weights and the preprocessing."""
     data: Facts
-    """At least `name`; the digest of ids, labels and images."""
+    """At least `name`; also the digest of ids, labels and images."""
     condition: Facts
-    """`corruption` (None for clean images), `severity` and what else makes the pixels."""
+    """`corruption` (None for clean images), `severity` and everything else that determines the pixels."""
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -40,10 +40,7 @@ class Cell:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of these facts, the same on every machine.
-
-        What the model and the data set are called is not among them: a new name changes no answer.
-        """
+        """A hash of the facts without the names of the model and the dataset, the same on every machine."""
         facts = {
             "model": _nameless(self.model),
             "data": _nameless(self.data),
@@ -64,20 +61,20 @@ class Cell:
 
     @property
     def folder(self) -> str:
-        """Where its files lie in a store; a database can prune by it."""
+        """Folder of its files in a store, partitioned by model and condition."""
         return folder_of(str(self.model["name"]), self.condition_name)
 
     def to_json(self) -> str:
-        """All facts as canonical JSON: equal cells give equal text."""
+        """Return the facts as canonical JSON; equal cells give equal text."""
         return _canonical({"model": self.model, "data": self.data, "condition": self.condition})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Cell:
-        """The cell that `to_json` wrote; a `ValueError` if the text is something else."""
+        """Return the cell of a `to_json`; a `ValueError` if the text is not one."""
         facts = json.loads(text)
         if not isinstance(facts, dict) or set(facts) != {"model", "data", "condition"}:
-            raise ValueError("its facts are not those of a cell")
-        json.dumps(facts, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+            raise ValueError("the facts of a cell must be its model, data and condition")
+        json.dumps(facts, ensure_ascii=False).encode()  # half of a surrogate pair cannot be encoded
         for place, (required, types) in _TYPES.items():
             _check(place, facts[place], required, types)
         return cls(facts["model"], facts["data"], facts["condition"])
@@ -106,14 +103,14 @@ _LARGEST = 2**63 - 1
 
 def _check(place: str, facts: Any, required: Sequence[str], types: Mapping[str, tuple[type, ...]]) -> None:
     if not isinstance(facts, dict) or any(name not in facts for name in required):
-        raise ValueError(f"its facts about the {place} are not those of a cell")
+        raise ValueError(f"the {place} of a cell must be an object with {', '.join(required) or 'any keys'}")
     for name, accepted in types.items():
         value = facts.get(name)
         if name in facts and (type(value) not in accepted or (type(value) is int and abs(value) > _LARGEST)):
-            raise ValueError(f"the {name} of its {place} is not of the type that it has in a cell")
+            raise ValueError(f"{place}.{name} of a cell has the wrong type or is too large")
     severity = facts.get("severity")
     if severity is not None and not abs(severity) <= 2**31 - 1:  # NaN is out of range, too
-        raise ValueError("its severity is out of range")
+        raise ValueError("the severity of a cell is out of range")
 
 
 def _canonical(facts: Facts) -> str:
@@ -125,11 +122,11 @@ def _nameless(facts: Facts) -> Facts:
 
 
 def folder_of(model: str, condition: str) -> str:
-    """The folder of a cell by the names of its model and its condition."""
+    """Return the folder of a cell from the names of its model and condition."""
     return f"model={_slug(model)}/condition={_slug(condition)}"
 
 
 @lru_cache(maxsize=4096)
 def _slug(name: str) -> str:
-    """A name that any file system and any URL takes."""
+    """Return a name that is valid in every file system and URL."""
     return re.sub(r"[^A-Za-z0-9._@+-]", "_", name).lstrip(".") or "_"

@@ -1,12 +1,12 @@
-"""NumPy arrays as columns of tables, and columns as they lie in a file.
+"""Conversion between NumPy arrays, columns of tables, and columns of files.
 
-Arrays are converted without pandas: PyArrow looks whether what it converts is a pandas object, and for that
-imports pandas wherever it is installed, which takes half a second.
+Arrays are converted without `pa.array`, which imports pandas wherever it is installed: that takes half a
+second.
 
-In memory the classes and probabilities of a prediction are lists of a fixed size. Parquet has no such type;
-releases of Arrow before 26 cannot write one that has nulls, or cannot read it back. So a column with nulls,
-which unread images leave, lies in a file as lists of any size. Logits are float32 in memory and float16 in a
-file, three digits, as long as they are not too large for that.
+In memory, the classes and probabilities of a prediction are fixed-size lists. Parquet has no such type, and
+Arrow before version 26 cannot store one with nulls. A column with nulls (of images that cannot be read) is
+therefore stored as variable-size lists. Logits are float32 in memory and float16 (three digits) in a file,
+unless they are too large.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any]) -> Any:
-    """A column of numbers, or of true and false.
+    """Return an array of numbers or Booleans as a column.
 
     >>> column_of(np.array([3, 4], np.int32)).to_pylist(), column_of(np.array([True, False])).to_pylist()
     ([3, 4], [True, False])
@@ -32,7 +32,7 @@ def column_of(values: NDArray[Any]) -> Any:
 
 
 def text_column(values: Iterable[str]) -> Any:
-    """A column of text.
+    """Return strings as a column.
 
     >>> text_column(["a", "", "né"]).to_pylist()
     ['a', '', 'né']
@@ -44,7 +44,7 @@ def text_column(values: Iterable[str]) -> Any:
 
 
 def numbers_of(column: Any) -> NDArray[Any]:
-    """The numbers of a column, or what is true and false in it, not to be written to; nulls become NaN.
+    """Return the numbers or Booleans of a column, as a read-only array; nulls become NaN.
 
     >>> numbers_of(pa.chunked_array([[3, 4], [5]])), numbers_of(pa.array([True, False]))
     (array([3, 4, 5]), array([ True, False]))
@@ -59,38 +59,40 @@ def numbers_of(column: Any) -> NDArray[Any]:
 
 
 def to_stored(table: pa.Table) -> pa.Table:
-    """The table as it is written."""
+    """Return a table as it is stored."""
     if "logits" in table.column_names:
-        table = _set(table, "logits", _short(table["logits"].combine_chunks()))
+        table = _replace_column(table, "logits", _as_float16(table["logits"].combine_chunks()))
     for place, field in enumerate(table.schema):
         if pa.types.is_fixed_size_list(field.type) and table[field.name].null_count:
-            table = table.set_column(place, field.name, _loose(table[field.name].combine_chunks()))
+            table = table.set_column(place, field.name, _as_lists(table[field.name].combine_chunks()))
     return table
 
 
 def from_stored(table: pa.Table) -> pa.Table:
-    """The table as it was, but for the rounding of logits."""
+    """Return the table of a `to_stored`, up to the rounding of logits."""
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
-            table = table.set_column(place, field.name, _fixed(table[field.name].combine_chunks()))
+            table = table.set_column(
+                place, field.name, _as_fixed_size_lists(table[field.name].combine_chunks())
+            )
     if "logits" in table.column_names:
-        table = _set(table, "logits", _of_type(table["logits"].combine_chunks(), np.float32))
+        table = _replace_column(table, "logits", _with_dtype(table["logits"].combine_chunks(), np.float32))
     return table
 
 
-def _set(table: pa.Table, name: str, column: Any) -> pa.Table:
+def _replace_column(table: pa.Table, name: str, column: Any) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
 
 
-def _short(column: Any) -> Any:
+def _as_float16(column: Any) -> Any:
     values = numbers_of(column.flatten())
     finite = values[np.isfinite(values)]
     fits = np.abs(finite).max(initial=0) <= np.finfo(np.float16).max
-    return _of_type(column, np.float16) if fits else column
+    return _with_dtype(column, np.float16) if fits else column
 
 
-def _of_type(column: Any, dtype: type[np.floating[Any]]) -> Any:
-    """The lists with values of another type; rows that are null stay so."""
+def _with_dtype(column: Any, dtype: type[np.floating[Any]]) -> Any:
+    """Return the lists with values of another type; null rows stay null."""
     size = column.type.list_size
     values = np.zeros((len(column), size), dtype)
     valid = numbers_of(column.is_valid())
@@ -99,7 +101,7 @@ def _of_type(column: Any, dtype: type[np.floating[Any]]) -> Any:
     return pa.FixedSizeListArray.from_arrays(column_of(values.ravel()), size, mask=mask)
 
 
-def _loose(column: Any) -> Any:
+def _as_lists(column: Any) -> Any:
     valid = numbers_of(column.is_valid())
     offsets = np.concatenate([[0], np.cumsum(valid * column.type.list_size)]).astype(np.int32)
     values = column.filter(column_of(valid)).flatten()
@@ -107,12 +109,12 @@ def _loose(column: Any) -> Any:
     return lists.from_arrays(column_of(offsets), values, mask=column_of(~valid))
 
 
-def _fixed(column: Any) -> Any:
+def _as_fixed_size_lists(column: Any) -> Any:
     valid = numbers_of(column.is_valid())
-    answered = column.filter(column_of(valid))
-    values = numbers_of(answered.flatten())
-    size = len(values) // len(answered) if len(answered) else 1
+    rows = column.filter(column_of(valid))
+    values = numbers_of(rows.flatten())
+    size = len(values) // len(rows) if len(rows) else 1
     whole = np.zeros((len(column), size), values.dtype)
-    whole[valid] = values.reshape(len(answered), size)
+    whole[valid] = values.reshape(len(rows), size)
     child = column_of(whole.ravel())
     return pa.FixedSizeListArray.from_arrays(child, size, mask=column_of(~valid))

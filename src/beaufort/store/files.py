@@ -1,4 +1,4 @@
-"""Predictions in files: one immutable Parquet file a piece of a cell, whole or absent.
+"""A store in files: an immutable Parquet file for each piece of a cell.
 
 ```
 STORE/predictions/model=NAME/condition=NAME/FINGERPRINT-START-STOP.parquet
@@ -7,15 +7,15 @@ STORE/index.parquet
 STORE/quarantine/
 ```
 
-A file holds the answers to the images START … STOP - 1 of the data set, and in its footer the facts of its
-cell, the sums of its rows and where it came from: it explains itself, so that stores are merged by copying
-files. It is written beside its place and renamed; on an object store it is put in one piece. Two processes,
-or two machines, may fill one store: the same piece has the same name, and whoever comes last replaces it by
-the same rows. Where files overlap, `cover` says which rows of which are read. A record of each run says what
-was asked for: the suite, the data set, the models.
+A file contains the predictions of images START … STOP - 1 of the dataset, and in its footer the facts of the
+cell, sums over the rows and provenance. Files are self-contained: stores are merged by copying them. A file
+is written under a temporary name and renamed, or uploaded in one request to an object store. Several
+processes and machines may write to one store: the same piece has the same name and the same rows. If files
+overlap, `cover` decides which rows of each are read. A record of each run has the suite, the dataset and the
+models.
 
-Whatever is read is checked. A file that is needed and cannot be used ends the reading with a message that
-names it. Files may be gathered into others at any time: what is gone is looked for again.
+Everything that is read is checked. A faulty file that is needed raises an error that names it. Files may be
+gathered into others at any time; readers list the store again if a file has disappeared.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ PREDICTIONS = "predictions"
 
 T = TypeVar("T")
 
-_LOOKS = 60
+_ATTEMPTS = 60
 _LONGEST_PAUSE_S = 0.25
 
 
 class FileStore:
-    """A folder, or any URL that fsspec knows, that keeps predictions."""
+    """A store in a folder, or at any URL that fsspec supports."""
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self.location = os.fspath(location)
@@ -59,17 +59,17 @@ class FileStore:
         return f"FileStore({self.location!r})"
 
     def check_exists(self) -> None:
-        """Raise an error if there is no store: a mistyped name must not pass for an empty one."""
+        """Raise an error if the store does not exist, as after a typing mistake."""
         there = [folder for folder in (PREDICTIONS, RUNS) if self.disk.exists(folder)]
         if broken := [folder for folder in there if not self.disk.is_folder(folder)]:
             raise StoreError(
-                f"{' and '.join(broken)} of {self.location} must be a folder, got a file or a link that "
-                "leads nowhere; is a disk not mounted?"
+                f"{' and '.join(broken)} of {self.location} must be a folder, but is a file or a broken "
+                "link; is a disk not mounted?"
             )
         if not there:
             raise StoreError(
-                f"{self.location} is not a store: it has no folder {PREDICTIONS!r}; check the name, or "
-                f"make one with `beaufort run --store {self.location}`"
+                f"{self.location} is not a store: it has no folder {PREDICTIONS!r}; check the path, or "
+                f"create a store with `beaufort run --store {self.location}`"
             )
 
     # Writing
@@ -81,44 +81,44 @@ class FileStore:
         table: pa.Table,
         provenance: Mapping[str, Any] | None = None,
     ) -> Piece:
-        """Store the answers to the images from `start` on; when this returns, they survive a kill."""
+        """Store the predictions of the images from `start` on; when this returns, they survive a kill."""
         stop = start + len(table)
         path = f"{PREDICTIONS}/{cell.folder}/{cell.fingerprint}-{start}-{stop}.parquet"
         self.disk.write(path, encode_piece(cell, start, table, provenance or {}))
         return Piece(path, cell.fingerprint, start, stop)
 
     def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
-        """Store a record of what a run was asked for; a record with the same facts is replaced."""
+        """Store the record of a run; a record with the same facts is replaced."""
         self.disk.write(*encode_record(facts, notes))
 
     # Listing
 
     def pieces(self) -> list[Piece]:
-        """The files of predictions, from a listing alone; none is opened."""
+        """List the files of predictions without opening any."""
         return sorted(self.files())
 
     def files(self) -> dict[Piece, str]:
-        """The files of predictions, each with a tag that changes when the file does; none is opened."""
+        """List the files of predictions with a tag that changes with the file, without opening any."""
         listed = self.disk.files(PREDICTIONS).items()
         return {piece: state for path, state in listed if (piece := Piece.parse(path))}
 
     def listing(self) -> Listing:
-        """The files of each cell as they are now; pass it to other methods to list the store only once."""
+        """Return the files of each cell; pass it to other methods to list the store only once."""
         return by_cell(self.pieces())
 
     # Reading
 
     def runs(self) -> list[dict[str, Any]]:
-        """What the runs of this store were asked for, the oldest first."""
+        """Return the records of the runs, oldest first."""
         found = [record for path in self.records() if (record := self.record(path)) is not None]
         return sorted(found, key=lambda record: str(record.get("time", "")))
 
     def records(self) -> list[str]:
-        """The paths of the records of runs."""
+        """Return the paths of the records of runs."""
         return sorted(filter(is_record, self.disk.files(RUNS)))
 
     def record(self, path: str) -> dict[str, Any] | None:
-        """One record; None if it is gone."""
+        """Return one record; None if it was removed."""
         try:
             return decode_record(path, self.disk.read(path))
         except FileNotFoundError:
@@ -129,15 +129,15 @@ class FileStore:
             raise FaultyFileError(self.location, Finding(path, str(error), Kind.newer)) from error
 
     def footer(self, piece: Piece) -> Footer:
-        """What a file says about itself, checked; a `FileNotFoundError` if it is gone."""
+        """Return the checked footer of a file; a `FileNotFoundError` if it was removed."""
         return read_footer(self.disk, piece)
 
     def table(self, piece: Piece, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a file, every byte of it checked; a `FileNotFoundError` if it is gone."""
+        """Return the rows of a file, every byte checked; a `FileNotFoundError` if it was removed."""
         return read_table(self.disk, piece, columns)[0]
 
     def examine(self, piece: Piece) -> Finding | None:
-        """Read a file to the last byte: what is wrong with it; a `FileNotFoundError` if it is gone."""
+        """Return what is wrong with a file, read completely; a `FileNotFoundError` if it was removed."""
         try:
             read_content(self.disk, piece)
         except FaultyFileError as error:
@@ -145,11 +145,11 @@ class FileStore:
         return None
 
     def sound(self, cell: Cell, listing: Listing | None = None) -> list[Piece]:
-        """The pieces of a cell, whatever its model is called, that are not damaged; all are read.
+        """Return the pieces of a cell that are not damaged, after reading all of them.
 
-        One that cannot be read now, or is of a newer format, is an error: it is not known what it holds.
+        A piece that cannot be read at the moment, or has a newer format, raises an error.
         """
-        return self._looking(cell, listing, lambda pieces: [p for p in pieces if self._is_sound(p)])
+        return self._read_pieces(cell, listing, lambda pieces: [p for p in pieces if self._is_sound(p)])
 
     def _is_sound(self, piece: Piece) -> bool:
         finding = self.examine(piece)
@@ -158,7 +158,7 @@ class FileStore:
         return finding is None
 
     def missing(self, cell: Cell, count: int, listing: Listing | None = None) -> list[tuple[int, int]]:
-        """The ranges of images below `count` that have no answer yet, or only a damaged one.
+        """Return the ranges of images below `count` without a prediction, or only with a damaged one.
 
         >>> FileStore("memory://nothing").missing(Cell({"name": "m"}, {"name": "d"}, {}), 10)
         [(0, 10)]
@@ -169,10 +169,10 @@ class FileStore:
         return bool(self.sound(cell))
 
     def cells(self) -> dict[str, Cell]:
-        """Every cell of the store by its fingerprint; an error if no file of one can be used."""
+        """Return all cells by fingerprint; an error if a cell has no usable file."""
         found: dict[str, Cell] = {}
         for fingerprint, pieces in self.listing().items():
-            footer = self._looking_for(fingerprint, pieces, self._any_footer)
+            footer = self._retry(fingerprint, pieces, self._any_footer)
             if footer is not None:
                 found[fingerprint] = footer.cell
         return found
@@ -191,24 +191,24 @@ class FileStore:
     def read(
         self, cell: Cell, listing: Listing | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """All answers of a cell in the order of the data set, each image once, with its `place` in it.
+        """Return the predictions of a cell in the order of the dataset, each image once.
 
-        Only the `columns` asked for, if some are. Another process may gather files meanwhile: if a listed
-        one is gone, the store is looked at again.
+        The column `place` is the index in the dataset. With `columns`, only these are read. The store is
+        listed again if another process has gathered files in the meantime.
         """
-        slices = self._looking(cell, listing, lambda pieces: self.slices(pieces, columns))
+        slices = self._read_pieces(cell, listing, lambda pieces: self.slices(pieces, columns))
         if not slices:
             raise StoreError(
-                f"{self.location} has no answers of {cell.model['name']} under {cell.condition_name}"
+                f"{self.location} has no predictions of {cell.model['name']} under {cell.condition_name}"
             )
         return _joined(slices)
 
     def slices(
         self, pieces: Iterable[Piece], columns: Sequence[str] | None = None
     ) -> list[tuple[Slice, pa.Table]]:
-        """Every row of some pieces of one cell once, slice by slice.
+        """Return every row of the pieces of one cell once, slice by slice.
 
-        What a faulty file has is taken from others where they have it too; else the fault is an error.
+        Rows of a faulty file are read from other files that have them; otherwise the fault is raised.
         """
         usable, tables = set(pieces), dict[Piece, pa.Table]()
         wanted, fault = spans(usable), None
@@ -225,7 +225,7 @@ class FileStore:
     def summaries(
         self, pieces: Iterable[Piece] | None = None
     ) -> Iterator[tuple[Piece, Cell, Summary, dict[str, Any]]]:
-        """Each file that is there and can be used, with what its footer says: cell, sums, provenance."""
+        """Yield each usable file with the cell, sums and provenance in its footer."""
         for piece in self.pieces() if pieces is None else pieces:
             try:
                 footer = self.footer(piece)
@@ -233,45 +233,45 @@ class FileStore:
                 continue
             yield piece, footer.cell, footer.summary, footer.provenance
 
-    def _looking(self, cell: Cell, listing: Listing | None, read: Callable[[Sequence[Piece]], T]) -> T:
+    def _read_pieces(self, cell: Cell, listing: Listing | None, read: Callable[[Sequence[Piece]], T]) -> T:
         pieces = None if listing is None else listing.get(cell.fingerprint, [])
-        return self._looking_for(cell.fingerprint, pieces, read)
+        return self._retry(cell.fingerprint, pieces, read)
 
-    def _looking_for(
+    def _retry(
         self, fingerprint: str, pieces: Sequence[Piece] | None, read: Callable[[Sequence[Piece]], T]
     ) -> T:
-        """What comes of reading the pieces of a cell; looked for again while one of them is gone."""
-        for look in range(_LOOKS):
+        """Return the result of reading the pieces of a cell; list them again if one was removed."""
+        for attempt in range(_ATTEMPTS):
             if pieces is None:
                 pieces = self.listing().get(fingerprint, [])
             try:
                 return read(pieces)
             except FileNotFoundError:
                 pieces = None
-                time.sleep(min(0.002 * 2**look, _LONGEST_PAUSE_S))
-        raise StoreError(f"{self.location} changes faster than it can be read; try again when fewer write")
+                time.sleep(min(0.002 * 2**attempt, _LONGEST_PAUSE_S))
+        raise StoreError(f"{self.location} changes too fast to be read; try again with fewer writers")
 
-    # Keeping house
+    # Maintenance
 
     def verify(self) -> list[Finding]:
-        """Read every file to the last byte, and return what is wrong."""
+        """Read every file completely, and return what is wrong."""
         return verify(self)
 
     def merge(self, other: FileStore) -> Merged:
-        """Copy the answers that the other store has and this one lacks; damaged files are left behind."""
+        """Copy the predictions that this store lacks from another one; damaged files are not copied."""
         return merge(self, other)
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
-        """Put the rows of a cell that lie in several files, end to end, into one; None if nothing changed."""
+        """Join adjacent files of a cell into one; None if nothing changed."""
         return gather(self, cell, listing)
 
     def collect(self, *, dry_run: bool = False, delete: bool = False) -> list[Finding]:
-        """Set damaged files aside, and those whose rows others have too; delete drafts of killed writers."""
+        """Quarantine damaged and redundant files, and delete partial files of killed writers."""
         return collect(self, dry_run=dry_run, delete=delete)
 
 
 def _joined(slices: Sequence[tuple[Slice, pa.Table]]) -> pa.Table:
-    """One table with the places of its rows; the columns that all slices have: some keep logits, some not."""
+    """Return one table with the places of its rows, and the columns that all slices have."""
     names = [name for name in slices[0][1].column_names if all(name in t.column_names for _, t in slices)]
     places = [np.arange(one.start, one.stop, dtype=np.int64) for one, _ in slices]
     table = pa.concat_tables(table.select(names) for _, table in slices)

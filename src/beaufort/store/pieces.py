@@ -1,4 +1,4 @@
-"""The files of a cell by their names, and which rows of which file are read."""
+"""Pieces: the files of a cell, by their names, and the rows that are read from each."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Range = tuple[int, int]
 class Piece(NamedTuple):
     """One file: the images `start` to `stop` of a cell.
 
-    A store may have very many: a named tuple takes a third of the time of a data class to make and to sort.
+    A named tuple, which takes a third of the time of a dataclass to create and sort: stores have many pieces.
     """
 
     path: str
-    """In the store."""
+    """Path in the store."""
     fingerprint: str
     start: int
     stop: int
 
     @classmethod
     def parse(cls, path: str) -> Piece | None:
-        """The piece of a path; None if it is the path of something else."""
+        """Return the piece at a path; None if it is the path of another file."""
         found = _NAME.fullmatch(path, path.rfind("/") + 1)
         if found is None:
             return None
@@ -55,7 +55,7 @@ class Slice(NamedTuple):
 
 
 def by_cell(pieces: Iterable[Piece]) -> Listing:
-    """Pieces by the fingerprint of their cell."""
+    """Group pieces by the fingerprint of their cell."""
     listing: Listing = {}
     for piece in pieces:
         listing.setdefault(piece.fingerprint, []).append(piece)
@@ -63,10 +63,9 @@ def by_cell(pieces: Iterable[Piece]) -> Listing:
 
 
 def cover(pieces: Iterable[Piece]) -> list[Slice]:
-    """Slices that hold every row of some pieces of one cell once, in the order of the images.
+    """Return slices that contain every row of the pieces of one cell once, in the order of the images.
 
-    Whatever reads a cell, in Python or in SQL, reads these slices and nothing else: this is why no row is
-    ever counted twice, however the files came to overlap.
+    Every reader of a cell, in Python and in SQL, reads these slices. No row counts twice if files overlap.
 
     >>> a, b, c = (Piece("", "f" * 32, *span) for span in ((0, 500), (0, 2000), (1500, 2500)))
     >>> [(one.start, one.stop) for one in cover([a, b, c])]
@@ -81,7 +80,7 @@ def cover(pieces: Iterable[Piece]) -> list[Slice]:
 
 
 def spans(pieces: Iterable[Piece]) -> list[Range]:
-    """The ranges of images that pieces of one cell cover together.
+    """Return the ranges of images that the pieces of one cell cover together.
 
     >>> spans(Piece("", "f" * 32, *span) for span in ((0, 5), (3, 8), (8, 9), (20, 30)))
     [(0, 9), (20, 30)]
@@ -96,7 +95,7 @@ def spans(pieces: Iterable[Piece]) -> list[Range]:
 
 
 def gaps(pieces: Iterable[Piece], count: int) -> list[Range]:
-    """The ranges of images below `count` that no piece covers."""
+    """Return the ranges of images below `count` that no piece covers."""
     found, at = [], 0
     for start, stop in spans(pieces):
         if start >= count:

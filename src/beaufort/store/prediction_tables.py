@@ -1,4 +1,4 @@
-"""A model's answers as a table, one row an image, and what they add up to."""
+"""Tables of predictions, one row per image, and their sums."""
 
 from __future__ import annotations
 
@@ -11,42 +11,15 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError
 from beaufort._core.text import counted
-from beaufort.models.scoring import PredictionScores, correct, score_logits
+from beaufort.models.scoring import PredictionScores, correct
 from beaufort.store.columns import column_of, numbers_of, text_column
 
 Summary = dict[str, float]
-"""Sums over rows, so that summaries of parts add up."""
+"""Sums over rows; summaries of parts can be added."""
 
 
 class PredictionsError(BeaufortError, ValueError):
-    """Answers of the wrong shape or type, or without a usable number."""
-
-
-def predictions(
-    ids: Sequence[str],
-    labels: Sequence[int] | NDArray[Any],
-    logits: NDArray[Any],
-    *,
-    keep_logits: bool = False,
-    truth: NDArray[Any] | None = None,
-) -> pa.Table:
-    """The table of some images' answers.
-
-    Columns: `id`; `label`; `top`, the five most probable classes (fewer if there are fewer), and `p`, their
-    probabilities; `p_label`, the probability of the true class; `nll`, `brier` and `entropy` (nats) of the
-    whole distribution; `logits` if they are to be kept; `truth`, the classes that are right for an image,
-    filled up with -1, where that is not `label` alone. A logit of -inf stands for a class that cannot be. A
-    label of such a class, or of none of the outputs, has probability 0, and so an infinite `nll`.
-    """
-    logits = np.asarray(logits, np.float32)
-    single = np.asarray(labels, np.int64)
-    if logits.ndim != 2 or not len(ids) == len(single) == len(logits):
-        raise PredictionsError(
-            "ids, labels and logits must be as many, and logits of shape (images, classes), got "
-            f"{len(ids)} ids, {len(single)} labels and logits of shape {logits.shape}"
-        )
-    scores = score_logits(logits, single if truth is None else truth)
-    return table_of(ids, single, scores, logits if keep_logits else None, truth)
+    """Logits of the wrong shape, or without a usable number."""
 
 
 def table_of(
@@ -56,12 +29,18 @@ def table_of(
     logits: NDArray[np.float32] | None = None,
     truth: NDArray[Any] | None = None,
 ) -> pa.Table:
-    """The table of answers that are scored already."""
+    """Return the table of scored predictions.
+
+    Columns: `id`; `label`; `top`, the five most probable classes (fewer if there are fewer), and `p`, their
+    probabilities; `p_label`, the probability of the true class; `nll`, `brier` and `entropy` (in nats);
+    `logits` if given; `truth`, the valid classes padded with -1, if an image can have several. A label
+    without an output has probability 0 and infinite `nll`.
+    """
     if not scores.usable.all():
         bad = np.flatnonzero(~scores.usable)
         raise PredictionsError(
-            "logits must be numbers, or -inf for classes that cannot be, with at least one number an image; "
-            f"those of {counted(len(bad), 'image')} are not finite, the first is {ids[bad[0]]}"
+            f"the logits of {counted(len(bad), 'image')} are not finite, the first is {ids[bad[0]]}; logits "
+            "must be numbers, or -inf for impossible classes, with at least one number per image"
         )
     columns = {
         "id": text_column(map(str, ids)),
@@ -90,7 +69,7 @@ def without_prediction(
     like: pa.Schema,
     truth: NDArray[Any] | None = None,
 ) -> pa.Table:
-    """Rows of images that could not be read: everything but id and what is true is null."""
+    """Return rows for images that could not be read: all columns except id and labels are null."""
     nulls = {field.name: pa.nulls(len(ids), field.type) for field in like}
     nulls["id"] = text_column(map(str, ids))
     nulls["label"] = column_of(np.asarray(labels, np.int32))
@@ -100,7 +79,7 @@ def without_prediction(
 
 
 def truth_of(table: pa.Table) -> NDArray[np.int32]:
-    """The right label of each row, or a row of right labels, as `correct` takes them."""
+    """Return the label, or the row of valid labels, of each row, as `correct` takes them."""
     if "truth" not in table.column_names:
         return np.asarray(numbers_of(table["label"]), np.int32)
     column: Any = table["truth"].combine_chunks()
@@ -108,20 +87,20 @@ def truth_of(table: pa.Table) -> NDArray[np.int32]:
 
 
 def with_prediction(table: pa.Table) -> pa.Table:
-    """The rows that have an answer: images that could not be read have none."""
+    """Return the rows with a prediction; images that could not be read have none."""
     top = table["top"]
     return table.filter(top.is_valid()) if top.null_count else table
 
 
 def labeled(table: pa.Table) -> NDArray[np.bool_]:
-    """Which rows have a truth: images whose set of labels is empty have none."""
+    """Return which rows have a label; images with an empty label set have none."""
     truth = truth_of(table)
     found: NDArray[np.bool_] = np.any(truth >= 0, axis=1) if truth.ndim > 1 else np.ones(len(table), np.bool_)
     return found
 
 
 def with_label(table: pa.Table) -> pa.Table:
-    """The rows that have a truth."""
+    """Return the rows with a label."""
     known = labeled(table)
     return table if known.all() else table.filter(column_of(known))
 
@@ -131,14 +110,14 @@ def _sum(column: Any) -> float:
 
 
 def summarize(table: pa.Table) -> Summary:
-    """Counts and sums over the rows, from which leaderboards are computed.
+    """Return counts and sums over the rows.
 
-    Rows that do not count are told apart as `unread`: those without an answer, and those without a truth.
+    Rows without a prediction or without a label are counted as `unread` and are not part of the sums.
     """
     every = len(table)
     table = with_label(with_prediction(table))
     top: Any = table["top"].combine_chunks()
-    shares: Any = table["p"].combine_chunks()
+    probabilities: Any = table["p"].combine_chunks()
     width = top.type.list_size
     classes = numbers_of(top.flatten()).reshape(len(table), width)
     label = truth_of(table)
@@ -150,5 +129,5 @@ def summarize(table: pa.Table) -> Summary:
         "nll": _sum(table["nll"]),
         "brier": _sum(table["brier"]),
         "entropy": _sum(table["entropy"]),
-        "confidence": float(numbers_of(shares.flatten())[::width].sum(dtype=np.float64)),
+        "confidence": float(numbers_of(probabilities.flatten())[::width].sum(dtype=np.float64)),
     }

@@ -1,4 +1,4 @@
-"""What evaluation asks of a store; `beaufort.testing.check_store` says whether one keeps the promise."""
+"""The interface of a store; `beaufort.testing.check_store` tests an implementation."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ from beaufort.store.pieces import Listing, Piece
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps tables of answers: pieces of cells, each whole or absent, whatever happens to who writes them.
+    """Keeps tables of predictions: pieces of cells, each complete or missing, even if a writer is killed.
 
-    Several threads, and several processes, may write at once. The same piece of the same cell has the same
-    rows, whoever writes it.
+    Several threads and processes may write at the same time. The same piece of the same cell has the same
+    rows, whichever process writes it.
     """
 
     @property
     def location(self) -> str:
-        """Where it is, for messages."""
+        """Location, for messages."""
 
     def listing(self) -> Listing:
-        """The pieces that are there, by the fingerprint of their cell."""
+        """Return the stored pieces by the fingerprint of their cell."""
 
     def missing(self, cell: Cell, count: int, listing: Listing | None = None) -> list[tuple[int, int]]:
-        """The ranges of images below `count` that have no answer yet, in order."""
+        """Return the ranges of images below `count` without a prediction, in order."""
 
     def read(
         self, cell: Cell, listing: Listing | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """All answers of a cell in the order of the data set, each image once, with its `place` in it.
+        """Return the predictions of a cell in the order of the dataset, each image once.
 
-        Only the `columns` asked for, if some are. A `StoreError` if there are none.
+        The column `place` is the index in the dataset. With `columns`, only these are read. A `StoreError`
+        if the cell has no predictions.
         """
 
     def write(
         self, cell: Cell, start: int, table: pa.Table, provenance: Mapping[str, Any] | None = None
     ) -> Piece:
-        """Store the answers to the images from `start` on; when this returns, they survive a kill."""
+        """Store the predictions of the images from `start` on; when this returns, they survive a kill."""
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
-        """Join adjacent pieces of a cell into one, never losing an answer; None if nothing was joined."""
+        """Join adjacent pieces of a cell without losing a prediction; None if nothing was joined."""
 
     def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
-        """Store a record of what a run was asked for; a record with the same facts is replaced."""
+        """Store the record of a run; a record with the same facts is replaced."""
 
     def runs(self) -> list[dict[str, Any]]:
-        """The records of runs, facts and notes together, the oldest `time` first."""
+        """Return the records of runs, facts and notes together, oldest `time` first."""

@@ -1,14 +1,13 @@
-"""Questions to a store, in SQL.
+"""SQL queries on a store.
 
-Views: `cells`, one row a model and condition with its accuracy; `pieces`, one row a file; `predictions`, one
-row an answer, with `model` and `condition` as columns (their names as in the paths of the files), by which
-DuckDB opens only the files it needs. Each answer is there once, however files overlap.
+Views: `cells`, one row per model and condition with its accuracy; `pieces`, one row per file; `predictions`,
+one row per prediction, with `model` and `condition` (as in the paths of the files) as partition columns. Each
+prediction occurs once, even if files overlap.
 
-The database sees these views and nothing else, no file, no network and no extension, unless `unsafe` says so.
+The database has access to these views only, and not to files, the network or extensions, unless `unsafe`.
 
-DuckDB checks no checksums and reads whole files. So it is given a file system that exists for it alone: its
-paths are those of the slices that are read, and what it opens has been read and checked to the last byte.
-It cannot write, and knows no other path.
+DuckDB does not verify checksums. It therefore reads through a file system of its own: the paths are those of
+slices, and the content of each file is checked before DuckDB gets it. Nothing can be written.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 PROTOCOL = "beaufort"
 
 _ROOM = 256 << 20
-"""Bytes of files that are kept in memory, because a database opens a file several times."""
+"""Bytes of files cached in memory, because a database opens a file several times."""
 T = TypeVar("T")
 
 _CELLS = """
@@ -64,77 +63,77 @@ create view predictions as select * from read_parquet('{PROTOCOL}://*', hive_par
 """
 _SAFE = (
     f"set allowed_directories = ['{PROTOCOL}://']",
-    "set temp_directory = ''",  # else DuckDB may write to .tmp of the working folder
-    "set python_enable_replacements = false",  # no table out of a variable of ours
+    "set temp_directory = ''",  # otherwise DuckDB may write to .tmp of the working folder
+    "set python_enable_replacements = false",  # Python variables are not tables
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
     "set enable_external_access = false",
     "set lock_configuration = true",
 )
-_LOOKS = 60
+_ATTEMPTS = 60
 
 
 def connect(store: FileStore, *, unsafe: bool = False) -> duckdb.DuckDBPyConnection:
-    """A database in memory with views of a store; it reads the store's files and writes nothing.
+    """Return an in-memory database with views of a store, as it is at the time of the call.
 
     Args:
-        store: which store; it is looked at once, now.
-        unsafe: let questions read and write any file, and load extensions.
+        store: the store.
+        unsafe: allow queries to read and write any file, and to load extensions.
     """
-    database, served = _looking(lambda: _connect(store, unsafe), store)
-    if served.first_fault is not None:
+    database, files = _retry(lambda: _connect(store, unsafe), store)
+    if files.first_fault is not None:
         database.close()
-        raise served.first_fault
+        raise files.first_fault
     return database
 
 
 def query(store: FileStore, sql: str, *, unsafe: bool = False) -> pa.Table:
-    """The answer to a question, as a table.
+    """Return the result of a query.
 
     Args:
-        store: which store.
-        sql: one or more statements; the answer is that of the last.
-        unsafe: let the question read and write any file, and load extensions.
+        store: the store.
+        sql: one or more statements; the result is that of the last.
+        unsafe: allow the query to read and write any file, and to load extensions.
     """
-    return _looking(lambda: _answer(store, sql, unsafe), store)
+    return _retry(lambda: _query(store, sql, unsafe), store)
 
 
-def _looking(ask: Callable[[], T], store: FileStore) -> T:
-    """Ask again while a file was gathered into another one meanwhile."""
-    for look in range(_LOOKS):
+def _retry(run: Callable[[], T], store: FileStore) -> T:
+    """Run a query again if a file was gathered into another one in the meantime."""
+    for attempt in range(_ATTEMPTS):
         with contextlib.suppress(FileNotFoundError):
-            return ask()
-        time.sleep(0.005 * look)
-    raise StoreError(f"{store.location} changes faster than it can be read; try again when fewer write")
+            return run()
+        time.sleep(0.005 * attempt)
+    raise StoreError(f"{store.location} changes too fast to be read; try again with fewer writers")
 
 
-def _answer(store: FileStore, sql: str, unsafe: bool) -> pa.Table:
-    database, served = _connect(store, unsafe)
+def _query(store: FileStore, sql: str, unsafe: bool) -> pa.Table:
+    database, files = _connect(store, unsafe)
     import duckdb
 
     try:
-        answer = database.sql(sql)
-        table: pa.Table = pa.table({}) if answer is None else answer.to_arrow_table()
+        result = database.sql(sql)
+        table: pa.Table = pa.table({}) if result is None else result.to_arrow_table()
         return table
     except duckdb.Error as error:
         reason = str(error)
     finally:
         database.close()
-    # Out of the block: an error that remembers DuckDB's keeps the database alive until the program ends.
-    fault = served.fault or (served.first_fault if "predictions" in reason else None)
-    raise fault or StoreError(f"the question could not be answered: {reason}")
+    # Raised here: an error with DuckDB's as context would keep the database alive until the program ends.
+    fault = files.fault or (files.first_fault if "predictions" in reason else None)
+    raise fault or StoreError(f"the query failed: {reason}")
 
 
-def _connect(store: FileStore, unsafe: bool) -> tuple[duckdb.DuckDBPyConnection, Served]:
+def _connect(store: FileStore, unsafe: bool) -> tuple[duckdb.DuckDBPyConnection, SliceFileSystem]:
     try:
         import duckdb
     except ImportError:
-        raise MissingExtraError("questions in SQL need DuckDB: pip install duckdb") from None
+        raise MissingExtraError("SQL queries require DuckDB: pip install duckdb") from None
     store.check_exists()
     read = read_pieces(store)
-    served = Served.of(store, read.slices)
+    files = SliceFileSystem.of(store, read.slices)
     database = duckdb.connect()
-    database.register_filesystem(served)
+    database.register_filesystem(files)
     database.register("pieces", read.pieces)
     for statement in () if unsafe else _SAFE:
         database.execute(statement)
@@ -142,15 +141,15 @@ def _connect(store: FileStore, unsafe: bool) -> tuple[duckdb.DuckDBPyConnection,
     if read.slices:
         try:
             database.execute(_PREDICTIONS)
-        except duckdb.Error as error:  # its first file is faulty: a matter of those who ask for predictions
-            if served.fault is None:
-                raise StoreError(f"{store.location} cannot be asked: {error}") from None
-            served.fault, served.first_fault = None, served.fault
-    return database, served
+        except duckdb.Error as error:  # its first file is faulty; raised by queries of predictions
+            if files.fault is None:
+                raise StoreError(f"cannot query {store.location}: {error}") from None
+            files.fault, files.first_fault = None, files.fault
+    return database, files
 
 
-class Served(AbstractFileSystem):  # type: ignore[misc]
-    """Slices of a store as files that can be read."""
+class SliceFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """A read-only file system of the slices of a store."""
 
     protocol = PROTOCOL
     cachable = False
@@ -162,23 +161,23 @@ class Served(AbstractFileSystem):  # type: ignore[misc]
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
         self.fault: Exception | None = None
-        """What went wrong first; the database only says that something did."""
+        """The first error; the database reports only that there was one."""
         self.first_fault: Exception | None = None
-        """What went wrong with the file that the view of predictions takes its columns from."""
+        """The error of the file from which the view of predictions takes its columns."""
 
     @classmethod
-    def of(cls, store: FileStore, slices: Mapping[str, Slice]) -> Served:
-        """The slices of a store by their paths.
+    def of(cls, store: FileStore, slices: Mapping[str, Slice]) -> SliceFileSystem:
+        """Return the file system of slices by their paths.
 
-        They are no argument of the file system: fsspec makes a text of each, and there may be very many.
+        They are not an argument of the constructor, because fsspec converts arguments to text.
         """
-        served = cls(store)
-        served._slices = slices
-        return served
+        files = cls(store)
+        files._slices = slices
+        return files
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BytesIO:
         if mode != "rb":
-            raise PermissionError(f"{path} can only be read")
+            raise PermissionError(f"{path} is read-only")
         return io.BytesIO(self._content(path))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
@@ -216,29 +215,29 @@ class Served(AbstractFileSystem):  # type: ignore[misc]
         return content
 
     def _read(self, one: Slice) -> bytes:
-        """The bytes of a file; new ones for a part of it, and where nothing vouches for all of its footer."""
+        """Return the content of a file; encoded again for a part of it, and if its footer has no checksum."""
         content = read_content(self._store.disk, one.piece)
         if not one.skip and is_sealed(content):
             return content
         return encode(decode(content)[0].slice(one.skip), {})
 
 
-def to_bytes(answer: pa.Table, suffix: str) -> bytes:
-    """An answer as a file: `.parquet`, `.csv`, or `.json` (a list of rows)."""
+def to_bytes(table: pa.Table, suffix: str) -> bytes:
+    """Return a table as the content of a file: `.parquet`, `.csv`, or `.json` (a list of rows)."""
     if suffix == ".json":
-        return to_json(answer).encode()
+        return to_json(table).encode()
     buffer = io.BytesIO()
     if suffix == ".parquet":
-        pq.write_table(answer, buffer)
+        pq.write_table(table, buffer)
     else:
-        flat = [_as_text(column) for column in answer.columns]
-        csv.write_csv(pa.table(flat, names=list(map(spreadsheet_cell, answer.column_names))), buffer)
+        flat = [_as_text(column) for column in table.columns]
+        csv.write_csv(pa.table(flat, names=list(map(spreadsheet_cell, table.column_names))), buffer)
     return buffer.getvalue()
 
 
-def to_json(answer: pa.Table) -> str:
-    """An answer as a list of rows; JSON has no infinite numbers, which become null."""
-    return json.dumps(_finite(answer.to_pylist()), indent=1, default=str, allow_nan=False)
+def to_json(table: pa.Table) -> str:
+    """Return a table as a JSON list of rows; infinite numbers become null."""
+    return json.dumps(_finite(table.to_pylist()), indent=1, default=str, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
@@ -250,7 +249,7 @@ def _finite(value: Any) -> Any:
 
 
 def _as_text(column: Any) -> Any:
-    """A column that CSV can hold: lists become JSON, and no text is a formula."""
+    """Return a column for CSV: lists become JSON, and no text is a formula."""
     if pa.types.is_nested(column.type):
         return pa.array([json.dumps(_finite(value), default=str) for value in column.to_pylist()])
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

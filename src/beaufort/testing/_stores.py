@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from beaufort.store import Cell, Store, StoreError, predictions, without_prediction
+from beaufort.evaluation import predictions
+from beaufort.store import Cell, Store, StoreError, without_prediction
 from beaufort.testing._contracts import ContractError
 
 _CLASSES = 7

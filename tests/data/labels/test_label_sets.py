@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort.data.labels import LabelError, LabelSets, LabelSpace, read_label_sets
+from beaufort.evaluation import predictions
 from beaufort.models.scoring import correct, score_logits
-from beaufort.store import predictions, summarize
+from beaufort.store import summarize
 
 
 def test_the_published_list(tmp_path: Path) -> None:
