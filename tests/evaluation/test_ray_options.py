@@ -16,7 +16,7 @@ from beaufort._core.errors import MissingExtraError, OptionError
 from beaufort.cli._app import app
 from beaufort.cli._evaluation import _at
 from beaufort.evaluation import NodeSpeed, Progress, RayOptions, RunOptions, plan, ray_worker, tasks
-from beaufort.evaluation.ray_worker import MESSAGES, Begun, Payload, Report, Worker, WorkerSetup
+from beaufort.evaluation.ray_worker import MESSAGES, Payload, Report, Started, Worker, WorkerSetup
 from beaufort.evaluation.runner import TaskRunner
 from beaufort.evaluation.task_queue import Assignment
 from beaufort.evaluation.tasks import BatchDone, StoredPredictions, Task, TaskPart
@@ -138,7 +138,7 @@ def test_a_worker_waits_for_who_listens(
     for ticket in offered:
         worker.offer(ticket, cells)
     full = threading.Event()
-    while not worker._told.full():
+    while not worker._messages.full():
         full.wait(0.01)
     batches = 40 * len(cells)
     assert ASKED[0] < batches / 2
@@ -151,7 +151,7 @@ def test_a_worker_waits_for_who_listens(
             match message:
                 case Exception():
                     raise message
-                case Begun():
+                case Started():
                     begun += 1
                 case BatchDone():
                     answered += message.images

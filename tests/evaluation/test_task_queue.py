@@ -57,7 +57,7 @@ class Workers:
                 self.dispatch.stored(name, work, *part.span)
                 self.stored[work, part.span[0]] += 1
         self.held[name].pop(0)
-        self.dispatch.begun(name, 1)
+        self.dispatch.started(name, 1)
 
     def die(self, name: int) -> None:
         self.failed += self.dispatch.lost(name, "killed")
@@ -186,7 +186,7 @@ def test_enough_waits_at_a_worker() -> None:
     for _ in range(AHEAD):
         assert dispatch.take("a") is not None
     assert dispatch.take("a") is None
-    dispatch.begun("a", 1)
+    dispatch.started("a", 1)
     assert dispatch.take("a") is not None
     assert dispatch.take("a") is None
 

@@ -1,4 +1,4 @@
-"""The plan of a run: every cell (model × condition), and the ranges of images that it lacks."""
+"""The plan of a run: all cells (model × condition), and the ranges of images that each lacks."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from beaufort.suites.shifts import Demanding
 
 Range = tuple[int, int]
 Labels = str | Path | Grouping | LabelSpace | None
-"""How labels and outputs are matched, as `find_label_space` takes it."""
+"""How labels and outputs are matched; see `find_label_space`."""
 Facts = dict[str, Any]
 T = TypeVar("T")
 
 _READERS = 16
-"""Cells of a store that are read at the same time: a remote one answers slowly."""
+"""Number of cells read concurrently, to hide the latency of a remote store."""
 
 
 class _Lazy(Generic[T]):
-    """A value that is computed once, by the first thread that asks for it."""
+    """A value that is computed once, by the first thread that needs it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -66,16 +66,16 @@ class PlannedCell:
     model: LazyModel
     condition: Condition
     facts: tuple[Facts, _Lazy[Facts], _Lazy[Facts]]
-    """Of the model, the data and the condition; digests are computed when they are needed."""
+    """Facts of the model, the data and the condition; digests are computed when they are needed."""
     gaps: tuple[Range, ...]
     space: LabelSpace
     source: ImageSource
     source_index: int = 0
-    """Of the source in the plan."""
+    """Index of the source in the plan."""
 
     @cached_property
     def cell(self) -> Cell:
-        """The cell of the store."""
+        """Cell of the store."""
         model, data, condition = self.facts
         return Cell(model, data(), condition())
 
@@ -85,7 +85,7 @@ class PlannedCell:
         return sum(stop - start for start, stop in self.gaps)
 
     def gaps_within(self, start: int, stop: float) -> list[Range]:
-        """The parts of its gaps that lie in a range."""
+        """Return the parts of the gaps within a range."""
         clipped = ((max(a, start), int(min(b, stop))) for a, b in self.gaps)
         return [(a, b) for a, b in clipped if a < b]
 
@@ -95,13 +95,13 @@ class Plan:
     """All cells of a run, including those that are complete."""
 
     sources: tuple[ImageSource, ...]
-    """One for each dataset, and for each condition of a stored one."""
+    """One for each dataset, and for each condition of stored images."""
     cells: tuple[PlannedCell, ...]
     listing: Listing
-    """The files of the store when the plan was made."""
+    """Files of the store when the plan was made."""
     store: Store
     suite: Suite | None = None
-    """The suite; None for a list of conditions."""
+    """Suite; None for a list of conditions."""
     options: RunOptions = field(default_factory=RunOptions)
     warnings: tuple[str, ...] = ()
     """Likely mistakes found by checks of the models."""
@@ -113,7 +113,7 @@ class Plan:
 
     @property
     def parts(self) -> list[Sequence[PlannedCell]]:
-        """The cells of each dataset of the suite; none without a suite."""
+        """Cells of each dataset of the suite; empty without a suite."""
         if self.suite is None:
             return []
         if not self.suite.parts:
@@ -122,7 +122,7 @@ class Plan:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Files of the data that were found to be broken on opening; their images are not evaluated."""
+        """Problems found when the data were opened; these images are not evaluated."""
         return tuple(dict.fromkeys(one for source in self.sources for one in source.dataset.problems))
 
     @property
@@ -132,13 +132,13 @@ class Plan:
 
     @property
     def reused(self) -> int:
-        """Number of cells for which the store has every prediction."""
+        """Number of cells that are complete in the store."""
         return sum(not cell.gaps for cell in self.cells)
 
     def estimate_seconds(self) -> float:
-        """About how many seconds the rest takes on this machine: one batch of each model is timed.
+        """Estimate the time of the missing predictions on this machine, from one batch of each model.
 
-        Attacks count with all of their steps; where a model is fooled soon, it takes less.
+        Attacks are counted with all of their steps.
         """
         todo: dict[LazyModel, dict[int, int]] = {}
         for cell in self.cells:
@@ -158,7 +158,7 @@ def _seconds_per_image(model: Model, source: ImageSource) -> float:
 
     _, first = source.first_image
     batch = np.repeat(first[None], min(CpuBackend.batch_size(first.size), source.count), axis=0)
-    model(batch)  # the first call is slower than the others
+    model(batch)  # the first call is slower
     start = time.perf_counter()
     model(batch)
     return (time.perf_counter() - start) / len(batch)
@@ -176,26 +176,26 @@ def plan(
     options: RunOptions | None = None,
     keep_models: bool = False,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments.
+    """Return what `evaluate` would do with the same arguments.
 
-    Everything that a run needs is looked for, and fetched from the catalog; a `NotReadyError` lists all that
-    is missing. Models given as text are loaded for their specs, one after the other. With `keep_models` all
-    of them stay in memory, ready for a run in this process; otherwise there is never more than one.
+    Files of the catalog are downloaded, and a `NotReadyError` lists everything that is missing. Models given
+    as strings are loaded for their specs, and models that lack predictions are checked. With `keep_models`,
+    all models stay in memory; otherwise at most one.
     """
     options = (options or RunOptions()).with_label_sets()
     found = as_suite(suite, options.prepare)
     named = found if isinstance(found, Suite) else None
     if labels is not None and named is not None and named.parts:
-        raise OptionError(f"labels requires a suite of one dataset; {named} has its own for each part")
+        raise OptionError(f"labels requires a suite of one dataset; {named} has several")
     lazy = as_lazy_models(models)
-    runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
+    runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # one model is not loaded again
     limit = None if limit is None else validate_count("limit", limit)
     seed = validate_store_seed(seed)
     needs = Requirements()
     sources = needs.get("the data", lambda: find_sources(found, data, limit, seed, options))
     if runs_here and sources and any(model.device.startswith("cuda") for model in lazy):
-        _expect_decoders(sources[0][0])  # beside the models
-    for model in lazy:  # after all that could be a typing mistake: some take minutes to load
+        _start_decoders(sources[0][0])  # while the models are loaded
+    for model in lazy:  # last, because some take minutes to load
         needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
         if not keep_models:
             model.unload()
@@ -234,7 +234,7 @@ def _check_before_run(planned: Plan, *, runs_here: bool) -> Iterator[str]:
 
 
 def as_store(store: str | Path | Store) -> Store:
-    """The store at a location, or the store itself."""
+    """Return the store at a location, or the store itself."""
     if isinstance(store, str | os.PathLike):
         return FileStore(store)
     if not isinstance(store, Store):
@@ -242,15 +242,15 @@ def as_store(store: str | Path | Store) -> Store:
     return store
 
 
-def _expect_decoders(source: ImageSource) -> None:
-    """Start the process that decoders are forked from, if they will be worth it: it takes a while."""
-    with contextlib.suppress(Exception):  # what fails is met again when images are decoded
+def _start_decoders(source: ImageSource) -> None:
+    """Start the process from which decoders are forked, if decoders are useful; this takes a while."""
+    with contextlib.suppress(Exception):  # raised again when images are decoded
         if source.should_use_decoders:
             start_decoder_server(type(source.images))
 
 
 def _needed_bytes(planned: Plan) -> float:
-    """About how many bytes the missing predictions take in a store."""
+    """Estimate the size of the missing predictions in a store."""
     logit_bytes = _LOGIT_BYTES if planned.options.keep_logits else 0
     return sum(
         cell.images * (_ROW_BYTES + logit_bytes * (cell.model.spec.classes or 0)) for cell in planned.cells
@@ -258,9 +258,9 @@ def _needed_bytes(planned: Plan) -> float:
 
 
 _ROW_BYTES = 40
-"""What a prediction takes in a store at least: measured are 40 to 58 bytes."""
+"""Bytes of a stored prediction; measured are 40 to 58."""
 _LOGIT_BYTES = 1.9
-"""What a logit takes, as float16, compressed."""
+"""Bytes of a stored logit, as compressed float16."""
 
 
 def _make_plan(
@@ -273,16 +273,15 @@ def _make_plan(
     *,
     keep_models: bool,
 ) -> Plan:
-    """The cells, with the gaps that the store leaves; nothing is run.
+    """Return the plan with the gaps of each cell.
 
-    Only a model that does not say how many outputs it has is run on an image, to count them, unless the store
-    has a record of them.
+    Models are not run, except on one image if the number of outputs is neither in the spec nor in the store.
     """
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
         raise OptionError(
-            f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
-            "`as_model(…, name='other')` gives a name"
+            f"models must have different names, got {sorted(twice)[0]!r} twice; pass name= to as_model, or "
+            "--set name= on the command line"
         )
     _count_outputs(models, sources[0][0], store, keep_models=keep_models)
     spaces = [
@@ -291,32 +290,32 @@ def _make_plan(
     ]
     every = [condition for _, conditions in sources for condition in conditions]
     _check_models(models, every, keep_models=keep_models)
-    abouts = [_model_facts(model, options) for model in models]
-    _check_different(abouts)
+    identities = [_model_facts(model, options) for model in models]
+    _check_distinct(identities)
     listing = store.listing()
     sides = [
         (_Lazy(lambda source=source: source.facts), _condition_facts(conditions, source))  # type: ignore[misc]
         for source, conditions in sources
     ]
     cells = []
-    for model, about in zip(models, abouts, strict=True):
+    for model, identity in zip(models, identities, strict=True):
         for index, ((source, conditions), (data, facts)) in enumerate(zip(sources, sides, strict=True)):
             space = spaces[index][id(model)]
             mine = _with_labels(data, source.scoring_facts(space))
             whole = ((0, source.count),)
             cells += [
-                PlannedCell(model, condition, (about, mine, fact), whole, space, source, index)
+                PlannedCell(model, condition, (identity, mine, fact), whole, space, source, index)
                 for condition, fact in zip(conditions, facts, strict=True)
             ]
-    if listing:  # where nothing is stored, the first batch does not wait for the digest of all data
-        cells = list(_without_stored(cells, store, listing))
+    if listing:  # in an empty store, the first batch does not wait for the digest of the data
+        cells = list(_with_gaps(cells, store, listing))
     return Plan(tuple(source for source, _ in sources), tuple(cells), listing, store, suite, options)
 
 
 def _count_outputs(
     models: Sequence[LazyModel], source: ImageSource, store: Store, *, keep_models: bool
 ) -> None:
-    """Know the number of outputs of every model: a service need not be running if all is stored."""
+    """Set the number of outputs of every model; from the store, in which case a service need not run."""
     for model in models:
         if model.spec.classes is None:
             known = _recorded_outputs(model.spec, store)
@@ -330,10 +329,10 @@ def _count_outputs(
 
 
 def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
-    """How many outputs a model had in an earlier run of the store, if that is the same model."""
+    """Return the number of outputs of the same model in an earlier run of the store."""
     if not spec.reusable:
         return None
-    with contextlib.suppress(StoreError):  # a record that cannot be read is reported by those who need it
+    with contextlib.suppress(StoreError):  # reported when the record is needed
         for record in store.runs():
             names = {(one.get("name"), one.get("digest")) for one in record.get("models", ())}
             same = (spec.name, spec.digest) in names
@@ -343,8 +342,8 @@ def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
     return None
 
 
-def _without_stored(cells: Sequence[PlannedCell], store: Store, listing: Listing) -> Iterator[PlannedCell]:
-    """The cells with the gaps that the store leaves; stored files are read, several at a time."""
+def _with_gaps(cells: Sequence[PlannedCell], store: Store, listing: Listing) -> Iterator[PlannedCell]:
+    """Yield the cells with the gaps of the store; files are read concurrently."""
 
     def gaps(one: PlannedCell) -> tuple[Range, ...]:
         return tuple(store.missing(one.cell, one.source.count, listing))
@@ -355,7 +354,7 @@ def _without_stored(cells: Sequence[PlannedCell], store: Store, listing: Listing
 
 
 def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
-    """Let shifts that are made for a model check every one of them, before hours are spent on others."""
+    """Check that the shifts support every model, before any is run."""
     shifts = [condition.shift for condition in conditions]
     for model in models:
         for shift in shifts:
@@ -366,14 +365,14 @@ def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], 
 
 
 def _with_labels(data: _Lazy[Facts], labels: Facts) -> _Lazy[Facts]:
-    """The facts of the data with those of how predictions are scored, if there are any."""
+    """Return the facts of the data with those of the labels, if there are any."""
     return _Lazy(lambda: {**data(), "labels": labels}) if labels else data
 
 
 def space_of(
     spec: ModelSpec, source: ImageSource, labels: Labels = None, convention: str | None = None
 ) -> LabelSpace:
-    """The label space in which a model is scored on a dataset."""
+    """Return the label space in which a model is scored on a dataset."""
     dataset, suite = source.dataset, source.suite
     used = np.unique(dataset.labels)
     if suite is not None:
@@ -394,19 +393,19 @@ def _model_facts(model: LazyModel, options: RunOptions) -> Facts:
     facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
     if options.allow_batch_dependence:
         facts["batch_size"] = options.batch_size
-    if not spec.reusable:  # whether it is the model of an earlier run is unknown
+    if not spec.reusable:  # it may differ from the model of an earlier run
         facts["run"] = uuid.uuid4().hex
     return facts
 
 
-def _check_different(abouts: Sequence[Facts]) -> None:
-    """Two names for what the store takes for one model are a mistake within one run."""
-    for place, about in enumerate(abouts):
-        for other in abouts[:place]:
+def _check_distinct(identities: Sequence[Facts]) -> None:
+    """Raise an error if two models have the same identity in the store."""
+    for place, about in enumerate(identities):
+        for other in identities[:place]:
             if {**about, "name": ""} == {**other, "name": ""}:
                 raise OptionError(
-                    f"the models {other['name']} and {about['name']} cannot be told apart: same weights and "
-                    "preprocessing, or functions with the same version; give them different versions"
+                    f"the models {other['name']} and {about['name']} have the same weights and preprocessing,"
+                    " or the same version; pass different versions"
                 )
 
 
@@ -428,7 +427,7 @@ def _condition_facts(conditions: Sequence[Condition], source: ImageSource) -> li
 
 
 def _stored_facts(condition: Condition, source: ImageSource, digest: str) -> Facts:
-    """Of images that were corrupted before: what they are, and nothing of how they were made."""
+    """Return the facts of stored images: their digest, not how they were made."""
     made = {"corruption": condition.corruption, "stored": digest}
     strength: Facts = {} if condition.clean else {"severity": condition.severity}
     level = {} if condition.level is None else {"level": condition.level}

@@ -1,7 +1,7 @@
-"""Tasks done by Ray actors, on one machine or many.
+"""An engine that runs tasks in Ray actors, on one machine or many.
 
-Actors write predictions to the store themselves and report what they have stored: tables never pass through
-this process. What an actor had not stored when it died is done again by others.
+Actors write predictions to the store and report what they have stored; tables do not pass through this
+process. Tasks that a lost actor had not stored are assigned to others.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from beaufort.evaluation.engines import NodeSpeed, WorkerError
 from beaufort.evaluation.options import RayOptions
 from beaufort.evaluation.planning import PlannedCell
 from beaufort.evaluation.ray_nodes import check_nodes
-from beaufort.evaluation.ray_worker import REPORTS, Begun, Gathered, Payload, Report, Worker, WorkerSetup
+from beaufort.evaluation.ray_worker import REPORTS, Gathered, Payload, Report, Started, Worker, WorkerSetup
 from beaufort.evaluation.runner import TaskRunner
 from beaufort.evaluation.task_queue import TaskQueue
 from beaufort.evaluation.tasks import BatchDone, Event, StoredPredictions, Task
 from beaufort.store import Piece, Store
 
 _REPORT_S = 0.1
-"""How long a worker collects what it has to tell, if workers are few."""
+"""Seconds between reports of a worker, with few workers."""
 _REPORTS_A_SECOND = 200
-"""How many come in at most, on average: with more workers, each waits longer."""
+"""Maximum average rate of reports; with more workers, each reports less often."""
 _IDLE_DEATHS = 3
-"""Workers that end one after the other without having stored anything, for each worker there is, at most."""
+"""Maximum number of consecutive worker losses without a stored prediction, per worker."""
 _ANSWER_S = 10.0
-"""How long an address may take to answer."""
+"""Timeout of a connection to the address, in seconds."""
 _NO_ROOM_S = 600.0
-"""How long no worker at all may be there, because the cluster has no room, or grows."""
+"""Maximum time without any worker, while the cluster is full or grows, in seconds."""
 
 
 @dataclass
 class _WorkerInfo:
-    """What is known of a worker."""
+    """State of a worker."""
 
     actor: Any
     node: str = ""
-    """Where it is; empty until it has reported: it may wait for a place in the cluster for ever."""
+    """Node; empty until the first report, because the worker may wait for resources."""
     predictions: int = 0
     seconds: float = 0.0
     idle: float = 0.0
     unstored: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """Predictions of each cell, as in `BatchDone`, that were reported and are not stored yet."""
+    """Counts of reported predictions that are not stored, by cell, as in `BatchDone`."""
     gathering: set[int] = field(default_factory=set)
-    """Cells whose pieces it puts together."""
+    """Cells whose pieces it gathers."""
 
     def count(self, cell: int, images: int, labeled: int, correct: int) -> None:
         before = self.unstored.pop(cell, (0, 0, 0))
@@ -64,14 +64,14 @@ class _WorkerInfo:
 
 
 class RayEngine:
-    """Actors of a cluster. Without one that runs, one of this machine is started, and stopped at the end.
+    """Runs tasks in actors of a Ray cluster; without an address, Ray is started for the run.
 
     Args:
-        runner: does the tasks.
-        options: with how many workers, and where.
-        store: to which workers write.
-        cells: those of the plan, by whose numbers tasks name them.
-        provenance: what stands beside answers.
+        runner: runs the tasks.
+        options: options of the engine.
+        store: store to which workers write.
+        cells: cells of the plan, to which tasks refer by index.
+        provenance: provenance of the predictions.
     """
 
     one_model = True
@@ -89,12 +89,12 @@ class RayEngine:
         runner = runner.for_worker(max(1, int(options.cpus)), limit_models=not options.gpus)
         self._setup = WorkerSetup(runner, store, dict(provenance))
         self._infos: dict[Any, _WorkerInfo] = {}
-        """By the stream of what they report."""
+        """Workers by their stream of reports."""
         self._gone: list[_WorkerInfo] = []
         self._first_seen: dict[str, float] = {}
-        """When the first worker of a node reported."""
+        """Time of the first report of each node."""
         self._latest: _WorkerInfo | None = None
-        """Whose message was told last."""
+        """Worker of the latest report."""
         self._nodes: Mapping[str, NodeSpeed] = {}
         self._nodes_until = 0.0
         self._ours = False
@@ -134,7 +134,7 @@ class RayEngine:
             ray.shutdown()
 
     def _watch_interrupts(self) -> None:
-        """Remember an interrupt: Ray can take it for the end of a worker, and the job would go on."""
+        """Record interrupts: Ray can treat one as the loss of a worker, and the run would continue."""
         if threading.current_thread() is not threading.main_thread():
             return
 
@@ -146,7 +146,7 @@ class RayEngine:
 
     @property
     def nodes(self) -> Mapping[str, NodeSpeed]:
-        """What each node has done; a second old at most while work is under way."""
+        """Statistics of each node, updated every second during the run."""
         now = time.monotonic()
         if now >= self._nodes_until:
             self._nodes, self._nodes_until = self._speeds(now), now + 1.0
@@ -182,29 +182,32 @@ class RayEngine:
                 yield from self._lose(stream, report, queue)
                 if deaths > _IDLE_DEATHS * (len(self._infos) + 1):
                     raise WorkerError(
-                        f"workers end before they store anything; the last one says: {report}"
+                        f"workers crash before they store predictions; the last reason: {report}"
                     ) from None
                 self._hire()
             if any(info.node for info in self._infos.values()):
                 seen = time.monotonic()
             elif time.monotonic() > seen + _NO_ROOM_S:
                 raise WorkerError(
-                    f"no worker could start within {_NO_ROOM_S:g} seconds: the cluster has no room for one "
-                    f"with {self._options.cpus:g} CPUs and {self._options.gpus:g} GPUs. What was stored "
-                    "stays; the same run again does the rest"
+                    f"no worker started within {_NO_ROOM_S:g} seconds: the cluster has no free node with "
+                    f"{self._options.cpus:g} CPUs and {self._options.gpus:g} GPUs. Stored predictions are "
+                    "kept, and the same run computes the rest"
                 )
             self._offer(queue)
-        self._nodes, self._nodes_until = self._speeds(time.monotonic()), math.inf  # what comes is not theirs
+        self._nodes, self._nodes_until = (
+            self._speeds(time.monotonic()),
+            math.inf,
+        )  # the rest of the time is not theirs
 
     def gather(self, number: int, pieces: Sequence[Piece]) -> None:
-        """Have the pieces of a work put together by the worker that stored the last of them."""
+        """Let the worker that stored the last piece of a cell gather them."""
         info = self._latest
-        assert info is not None, "a piece was stored by somebody"
+        assert info is not None, "a piece was stored"
         info.gathering.add(number)
         info.actor.gather.remote(number, self._cells[number].cell, pieces)
 
     def _ready(self) -> list[Any]:
-        """The streams that have something, as soon as there is one; none after a while."""
+        """Return the streams with a report, as soon as there is one; empty after a second."""
         ray = import_ray()
         streams = list(self._infos)
         ready, rest = ray.wait(streams, num_returns=1, timeout=1.0)
@@ -221,8 +224,8 @@ class RayEngine:
             match message:
                 case Exception():
                     raise message
-                case Begun():
-                    queue.begun(stream, 1)
+                case Started():
+                    queue.started(stream, 1)
                     continue
                 case Gathered(number):
                     info.gathering.discard(number)
@@ -237,10 +240,10 @@ class RayEngine:
             yield message
 
     def _lose(self, stream: Any, reason: str, queue: TaskQueue) -> Iterator[Event]:
-        """A worker is gone: take back what it told of and did not store."""
+        """Handle the loss of a worker; predictions that it reported and did not store are subtracted."""
         info = self._infos.pop(stream)
         with contextlib.suppress(Exception):
-            import_ray().kill(info.actor)  # if only what it told was lost, it must not keep its place
+            import_ray().kill(info.actor)  # if only its report was lost, it must free its resources
         self._gone.append(replace(info, actor=None, unstored={}, gathering=set()))
         for number, (images, labeled, correct) in info.unstored.items():
             yield BatchDone(number, -images, -labeled, -correct)
@@ -265,18 +268,18 @@ class RayEngine:
 
 
 def import_ray() -> Any:
-    """The package, or an error that says how to get it."""
+    """Return the package, or raise an error with the command that installs it."""
     try:
         import ray
     except ImportError:
-        raise MissingExtraError("the engine ray needs Ray: pip install 'beaufort[ray]'") from None
+        raise MissingExtraError("engine ray requires Ray: pip install 'beaufort[ray]'") from None
     return ray
 
 
 def _start(options: RayOptions) -> None:
     ray = import_ray()
     if options.address is None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="error")
         room = _room(options)
         if options.workers is not None and options.workers > room > 0:
@@ -287,18 +290,18 @@ def _start(options: RayOptions) -> None:
         return
     try:
         host, colon, port = options.address.rpartition(":")
-        if colon and port.isdecimal() and "://" not in host:  # Ray itself would try for a quarter of an hour
+        if colon and port.isdecimal() and "://" not in host:  # Ray itself would try for 15 minutes
             socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()
         ray.init(address=options.address, log_to_driver=False, logging_level="error")
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise OptionError(
-            f"there is no Ray cluster at {options.address!r} that can be used: {error}; start one with `ray "
-            "start --head`, or leave the address out to use this machine alone"
+            f"cannot connect to a Ray cluster at {options.address!r}: {error}; start one with `ray start "
+            "--head`, or omit the address to use this machine only"
         ) from None
 
 
 def _room(options: RayOptions, *, free: int = 0) -> int:
-    """How many workers the cluster has room for, with some processors left free."""
+    """Return the number of workers that fit on the cluster beside some free processors."""
     resources = import_ray().cluster_resources()
     room = (resources.get("CPU", 0) - free) / options.cpus
     if options.gpus:
@@ -307,7 +310,7 @@ def _room(options: RayOptions, *, free: int = 0) -> int:
 
 
 def _next(stream: Any) -> Report | str:
-    """What a worker reports next; the reason, in words, if it is gone."""
+    """Return the next report of a worker; the reason if it was lost."""
     ray = import_ray()
     try:
         report: Report = ray.get(next(stream))
@@ -317,7 +320,7 @@ def _next(stream: Any) -> Report | str:
 
 
 def _reason(error: BaseException) -> str:
-    """The line of what Ray says, which may be pages, that tells how it ended."""
+    """Return the line of a message of Ray, which may be long, that says why a worker ended."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     wanted = [line for line in lines if "exit" in line.lower() or "died" in line.lower()]
     return (wanted or lines or [type(error).__name__])[0][:300]

@@ -1,4 +1,4 @@
-"""What every node of a cluster must have before a job starts: looked for on each, told together."""
+"""Checks of the nodes of a cluster before a run, reported together."""
 
 from __future__ import annotations
 
@@ -14,69 +14,70 @@ from beaufort.evaluation.runner import TaskRunner
 from beaufort.store import Store
 
 Node = dict[str, Any]
-"""As Ray describes it."""
+"""Description of a node by Ray."""
 
 _PATIENCE_S = 300.0
-"""How long all nodes together may take to answer."""
+"""Timeout of all nodes together, in seconds."""
 _MODELS_S = 120.0
-"""How long a node looks at models; what is wrong with others is told when a worker loads them."""
-_TOLD = 10
+"""Time limit for loading models on a node, in seconds; workers report problems of the others."""
+_MOST_SHOWN = 10
 _NOT_THERE = "Beaufort cannot be imported"
 
 
 class NodeChecks(NamedTuple):
-    """What a node is asked to look for, of things that this machine has."""
+    """What a node must have, as this machine does."""
 
     digests: tuple[str, ...]
-    """Of the models, in their order."""
+    """Digests of the models, in order."""
     places: tuple[tuple[int, int], ...]
-    """Images that can be read here: the source, and the place in its data set."""
+    """Readable images: index of the source, and index in its dataset."""
     recorded: bool
     """Whether the store has a record of this run."""
     start: int = 0
-    """The model that is looked at first; nodes begin at different ones, if there are too many for each."""
+    """Index of the first model to load; nodes start with different models."""
 
 
 def check_nodes(setup: WorkerSetup, payload: Any, cpus: float, gpus: float) -> None:
-    """Raise an error that says what is missing on which node, if anything is.
+    """Raise an error that lists what is missing on which node.
 
     Args:
         setup: the run, of which the store has a record.
-        payload: Ray's reference to it, pickled.
-        cpus: processors that a worker takes.
-        gpus: GPUs that a worker takes.
+        payload: Ray's reference to the pickled setup.
+        cpus: processors per worker.
+        gpus: GPUs per worker.
     """
     nodes = _nodes()
     able = [node for node in nodes if _fits(node["Resources"], cpus, gpus)]
     if not able:
         offered = ", ".join(f"{_name(node)}: {_count(node, 'CPU')}, {_count(node, 'GPU')}" for node in nodes)
         raise OptionError(
-            f"a worker needs {cpus:g} CPUs and {gpus:g} GPUs, and no node of the cluster has them ({offered})"
+            f"a worker requires {cpus:g} CPUs and {gpus:g} GPUs, and no node of the cluster has them: "
+            f"{offered}"
         )
-    others = _answers(_versions_there(), [()] * len(able), able, 0)
-    missing = list(_told(able, map(_other_version, others)))
+    others = _on_nodes(_version_function(), [()] * len(able), able, 0)
+    missing = list(_problems(able, map(_version_problem, others)))
     if not missing:
-        wanted = _wanted(setup)
+        wanted = _checks(setup)
         starts = [len(setup.runner.models) * number // len(able) for number in range(len(able))]
         calls = [(payload, wanted._replace(start=start)) for start in starts]
-        missing = list(_told(able, _answers(look_around, calls, able, gpus)))
+        missing = list(_problems(able, _on_nodes(find_missing, calls, able, gpus)))
     if missing:
-        more = f"\n… and {len(missing) - _TOLD} more" if len(missing) > _TOLD else ""
+        more = f"\n… and {len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""
         raise OptionError(
-            "nodes of the cluster lack what the job needs; nothing was started:\n"
-            + "\n".join(missing[:_TOLD])
+            "cannot start the run: nodes of the cluster lack requirements\n"
+            + "\n".join(missing[:_MOST_SHOWN])
             + more
         )
 
 
-def _answers(
+def _on_nodes(
     function: Callable[..., list[str]], calls: Sequence[tuple[Any, ...]], nodes: Sequence[Node], gpus: float
 ) -> Iterator[list[str]]:
-    """What a function returns on each node; what is wrong if it returns nothing."""
+    """Yield the result of a function on each node, or the error."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    asked = [
+    pending = [
         ray.remote(function)
         .options(
             num_cpus=0,
@@ -88,34 +89,34 @@ def _answers(
         for node, call in zip(nodes, calls, strict=True)
     ]
     until = time.monotonic() + _PATIENCE_S
-    for answer in asked:
+    for result in pending:
         try:
-            yield ray.get(answer, timeout=max(0.1, until - time.monotonic()))
+            yield ray.get(result, timeout=max(0.1, until - time.monotonic()))
         except ray.exceptions.GetTimeoutError:
-            yield [f"does not answer within {_PATIENCE_S:g} seconds; is it busy with another job?"]
+            yield [f"did not respond within {_PATIENCE_S:g} seconds; is it busy with another job?"]
         except ray.exceptions.RayError as error:
             yield [str(error).strip().splitlines()[-1]]
 
 
-def _told(nodes: Sequence[Node], found: Iterable[list[str]]) -> Iterator[str]:
-    """What is wrong with which node; one that has left the cluster meanwhile lacks nothing."""
-    answers = list(found)
+def _problems(nodes: Sequence[Node], found: Iterable[list[str]]) -> Iterator[str]:
+    """Yield the problems of each node that is still part of the cluster."""
+    results = list(found)
     there = {node["NodeID"] for node in _nodes()}
-    for node, texts in zip(nodes, answers, strict=True):
+    for node, texts in zip(nodes, results, strict=True):
         if node["NodeID"] in there:
             yield from (f"node {_name(node)}: {text}" for text in texts)
 
 
 def _nodes() -> list[Node]:
-    """Those that are there."""
+    """Return the nodes that are alive."""
     import ray
 
     listed: Any = ray.nodes  # not typed
     return [node for node in listed() if node["Alive"]]
 
 
-def _versions_there() -> Callable[[], list[str]]:
-    """A function that Ray sends as it is, and that needs nothing of ours where it runs."""
+def _version_function() -> Callable[[], list[str]]:
+    """Return a function that Ray pickles by value, because Beaufort may be missing on the node."""
 
     def version() -> list[str]:
         try:
@@ -127,15 +128,15 @@ def _versions_there() -> Callable[[], list[str]]:
     return version
 
 
-def _other_version(answer: list[str]) -> list[str]:
+def _version_problem(result: list[str]) -> list[str]:
     from beaufort import __version__
 
-    (found,) = answer
+    (found,) = result
     if found == __version__:
         return []
     if " " in found:
         return [found]
-    return [f"has Beaufort {found}, and the job comes from {__version__}; install the same"]
+    return [f"has Beaufort {found}, but the run is started with {__version__}; install the same version"]
 
 
 def _fits(resources: dict[str, Any], cpus: float, gpus: float) -> bool:
@@ -150,7 +151,7 @@ def _name(node: Node) -> str:
     return f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})"
 
 
-def _wanted(setup: WorkerSetup) -> NodeChecks:
+def _checks(setup: WorkerSetup) -> NodeChecks:
     runner = setup.runner
     readable = tuple(
         (number, place)
@@ -162,8 +163,8 @@ def _wanted(setup: WorkerSetup) -> NodeChecks:
     return NodeChecks(digests, readable, bool(setup.store.runs()))
 
 
-def look_around(payload: Payload, wanted: NodeChecks) -> list[str]:
-    """What is missing where this runs."""
+def find_missing(payload: Payload, wanted: NodeChecks) -> list[str]:
+    """Return what is missing on this node."""
     runner, store, _ = payload.open()
     return list(itertools.chain(_images(runner, wanted), _store(store, wanted), _models(runner, wanted)))
 
@@ -173,38 +174,37 @@ def _models(runner: TaskRunner, wanted: NodeChecks) -> Iterator[str]:
     known = list(zip(runner.models, wanted.digests, strict=True))
     for model, digest in known[wanted.start :] + known[: wanted.start]:
         if model.text is None:
-            continue  # it travels with the job
+            continue  # it is part of the payload
         if time.monotonic() > until:
             return
         try:
             found = model.load().spec.digest
         except Exception as error:  # whatever an adapter or a library raises
-            yield f"the model {model.text!r} cannot be loaded: {error}"
+            yield f"cannot load the model {model.text!r}: {error}"
             continue
         if found != digest:
-            both = f"digests {found[:12]} and {digest[:12]}"
-            yield f"the model {model.text!r} has other weights than here ({both})"
+            yield f"the model {model.text!r} has different weights (digest {found[:12]}, not {digest[:12]})"
         model.unload()
 
 
 def _images(runner: TaskRunner, wanted: NodeChecks) -> Iterator[str]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for number, place in wanted.places:
         source = runner.sources[number]
         try:
             found = source.images(place)
-        except Exception as error:  # whatever a data set of anyone's raises
+        except Exception as error:  # a dataset can raise any error
             found = Problem(source.dataset.ids[place], str(error))
-        if isinstance(found, Problem) and number not in told:
-            told.add(number)
-            yield f"the image {found.id} of {source.dataset.name} cannot be read: {found.message}"
+        if isinstance(found, Problem) and number not in reported:
+            reported.add(number)
+            yield f"cannot read the image {found.id} of {source.dataset.name}: {found.message}"
 
 
 def _store(store: Store, wanted: NodeChecks) -> Iterator[str]:
     try:
         known = bool(store.runs())
-    except Exception as error:  # whatever a store of anyone's raises
-        yield f"the store {store.location} cannot be read: {error}"
+    except Exception as error:  # a store can raise any error
+        yield f"cannot read the store {store.location}: {error}"
         return
     if wanted.recorded and not known:
-        yield f"the store {store.location} is another one than here: the record of this run is not in it"
+        yield f"the store {store.location} is a different one: it lacks the record of this run"

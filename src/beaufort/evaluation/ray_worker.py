@@ -1,8 +1,7 @@
-"""A Ray actor that does tasks.
+"""A Ray actor that runs tasks.
 
-It holds one model at a time and serves tasks of it, in a thread that other threads feed and listen to. It
-writes answers to the store itself, and tells only what it has stored: tables never leave it. What it tells
-comes as a stream that waits when nobody reads it, so that memory is bounded on both sides.
+It loads one model at a time and runs its tasks in a thread. It writes predictions to the store itself, and
+reports what it has stored. Reports are a stream that blocks while it is not read, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from beaufort.evaluation.tasks import BatchDone, Event, Note, PredictionRows, St
 from beaufort.store import Cell, Piece, Store, StoreError
 
 MESSAGES = 256
-"""Messages that a worker holds for who listens, at most, and those of a report; then it waits."""
+"""Maximum number of queued messages, and of messages per report; then the worker waits."""
 REPORTS = 4
-"""Reports on their way from a worker, at most; then it waits."""
+"""Maximum number of reports in flight; then the worker waits."""
 
 _WRITERS = 8
-"""They wait for a disk or a network most of the time."""
+"""Number of writer threads, which mostly wait for a disk or a network."""
 _PAUSE_S = 0.5
-"""How long a worker waits for another assignment before it brings those that it has to an end."""
+"""Seconds to wait for another assignment before the current ones are finished."""
 _CELLS = 4096
-"""Cells that a worker remembers: far more than it is ever given at a time."""
+"""Maximum number of cells that a worker remembers; far more than it has at a time."""
 
 
 class WorkerSetup(NamedTuple):
-    """What a worker needs to know of a run."""
+    """What a worker needs of a run."""
 
     runner: TaskRunner
     store: Store
@@ -51,66 +50,67 @@ class WorkerSetup(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """A pickled setup, and what must be done before it is unpickled on another machine."""
+    """A pickled setup, and what is needed to unpickle it on another machine."""
 
     folder: str
-    """The working folder: paths of models, data and the store are as seen from it."""
+    """Working directory, to which paths of models, data and the store are relative."""
     modules: tuple[str, ...]
-    """Plug-ins that were named; the setup may have conditions that they register."""
+    """Plug-in modules given by the user, which may register conditions."""
     pickled: bytes
 
     @classmethod
     def of(cls, setup: WorkerSetup) -> Payload:
-        """Pickle a setup, or raise an error that says what cannot be pickled."""
+        """Pickle a setup."""
         try:
             pickled = pickle.dumps(setup)
-        except Exception as error:  # whatever the pickling of an object raises
+        except Exception as error:  # pickling can raise any error
             raise OptionError(
-                f"with Ray, the dataset and the store must be picklable ({type(error).__name__}: {error})"
+                "engine ray requires a dataset and a store that can be pickled "
+                f"({type(error).__name__}: {error})"
             ) from None
         return cls(str(Path.cwd()), tuple(named_modules()), pickled)
 
     def open(self) -> WorkerSetup:
-        """The setup, in the folder that it was made in, if it is there."""
-        with contextlib.suppress(OSError):  # on this machine it may be missing; then paths should be absolute
+        """Return the setup; change to its working directory if that exists."""
+        with contextlib.suppress(OSError):  # if it is missing here, paths should be absolute
             os.chdir(self.folder)
         load_plugins(self.modules)
         setup: WorkerSetup = pickle.loads(self.pickled)
         return setup
 
 
-class Begun(NamedTuple):
-    """A assignment that a worker has begun."""
+class Started(NamedTuple):
+    """A worker has started an assignment."""
 
     number: int
 
 
 class Gathered(NamedTuple):
-    """The pieces of a cell were put together, or could not be."""
+    """The pieces of a cell were gathered, or could not be."""
 
     cell: int
 
 
-Told = Event | Begun | Gathered | Exception
+Message = Event | Started | Gathered | Exception
 
 
 class Report(NamedTuple):
-    """What a worker tells: what came of its assignments since the last time, and how busy it was so far."""
+    """A report of a worker: results since the last report, and its times."""
 
-    messages: list[Told]
+    messages: list[Message]
     node: str
     seconds: float = 0.0
-    """Since the first assignment."""
+    """Seconds since the first assignment."""
     idle: float = 0.0
-    """Seconds of them in which it had nothing to do."""
+    """Seconds without an assignment since then."""
 
 
 class Worker:
-    """Does tasks of one model after the other.
+    """Runs tasks, one model after the other.
 
     Args:
         payload: the run.
-        pause: how many seconds it collects what it has to tell; less if it has nothing left to do.
+        pause: seconds between reports; fewer if the worker has nothing left to do.
     """
 
     def __init__(self, payload: Payload, pause: float) -> None:
@@ -122,9 +122,9 @@ class Worker:
         self._assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
         self._next: Assignment | None = None
         self._held: int | None = None
-        """The model that is loaded."""
+        """Index of the loaded model."""
         self._cells: dict[int, Cell] = {}
-        self._told: queue.Queue[Told] = queue.Queue(MESSAGES)
+        self._messages: queue.Queue[Message] = queue.Queue(MESSAGES)
         self._writers = ThreadPoolExecutor(_WRITERS)
         self._writing: deque[Future[None]] = deque()
         self._gatherer = ThreadPoolExecutor(1)
@@ -133,7 +133,7 @@ class Worker:
         threading.Thread(target=self._work, daemon=True).start()
 
     def offer(self, assignment: Assignment, cells: Mapping[int, Cell]) -> None:
-        """Something more to do."""
+        """Add an assignment."""
         for number, cell in cells.items():
             self._cells[number] = self._cells.pop(number, cell)
         while len(self._cells) > _CELLS:
@@ -141,27 +141,27 @@ class Worker:
         self._assignments.put(assignment)
 
     def gather(self, number: int, cell: Cell, pieces: Sequence[Piece]) -> None:
-        """Put the pieces of a cell that is whole together, beside other work."""
+        """Gather the pieces of a complete cell in the background."""
         self._gatherer.submit(self._gather, number, cell, pieces)
 
     def reports(self) -> Iterator[Report]:
-        """What is done, told now and then, until nobody listens any more."""
+        """Yield reports until the stream is closed."""
         node = _node_name()
         yield Report([], node)
         while True:
-            messages = _summed(self._collected())
+            messages = _combined(self._collected())
             seconds = 0.0 if self._start is None else time.monotonic() - self._start
             yield Report(messages, node, seconds, self._idle)
 
-    def _collected(self) -> Iterator[Told]:
-        """At least one message, and those that follow soon."""
-        yield self._told.get()
+    def _collected(self) -> Iterator[Message]:
+        """Yield at least one message, and those that follow within the pause."""
+        yield self._messages.get()
         until = time.monotonic() + self._pause
         for _ in range(MESSAGES - 1):
-            hungry = self._assignments.empty()
+            idle = self._assignments.empty()
             left = until - time.monotonic()
             try:
-                yield self._told.get_nowait() if hungry or left <= 0 else self._told.get(timeout=left)
+                yield self._messages.get_nowait() if idle or left <= 0 else self._messages.get(timeout=left)
             except queue.Empty:
                 return
 
@@ -170,11 +170,11 @@ class Worker:
             while True:
                 self._one_model()
         except Exception as error:
-            self._told.put(portable(error))
+            self._messages.put(portable(error))
 
     def _one_model(self) -> None:
-        """Do assignments for one model, as long as there are any."""
-        assignment = self._next or self._waited(None)
+        """Run assignments of one model until there are none."""
+        assignment = self._next or self._next_assignment(None)
         if self._held not in (None, assignment.model):
             self._runner.models[self._held].unload()
         self._next, self._held = assignment, assignment.model
@@ -182,29 +182,29 @@ class Worker:
         writing = self._writing
         for message in runner.run(self._tasks(assignment.model)):
             if isinstance(message, PredictionRows):
-                writing.append(self._writers.submit(self._keep, message))
+                writing.append(self._writers.submit(self._store_rows, message))
                 while len(writing) > 2 * _WRITERS or (writing and writing[0].done()):
                     writing.popleft().result()
             else:
-                self._told.put(message)
-        while writing and self._next is None:  # else they are written beside the next model's work
+                self._messages.put(message)
+        while writing and self._next is None:  # otherwise they are written while the next model runs
             writing.popleft().result()
 
     def _tasks(self, model: int) -> Iterator[Task]:
-        """Tasks for a model until there is none; what is prepared for them is then finished."""
+        """Yield the tasks of a model until there are none."""
         while True:
             try:
-                assignment, self._next = self._next or self._waited(_PAUSE_S), None
+                assignment, self._next = self._next or self._next_assignment(_PAUSE_S), None
             except queue.Empty:
                 return
             if assignment.model != model:
                 self._next = assignment
                 return
-            self._told.put(Begun(assignment.number))
+            self._messages.put(Started(assignment.number))
             yield _first_model(assignment.task)
 
-    def _waited(self, timeout: float | None) -> Assignment:
-        """The next assignment; the time until it comes is idle."""
+    def _next_assignment(self, timeout: float | None) -> Assignment:
+        """Return the next assignment; the waiting time counts as idle."""
         before = time.monotonic()
         try:
             return self._assignments.get(timeout=timeout)
@@ -215,23 +215,23 @@ class Worker:
             else:
                 self._idle += now - before
 
-    def _keep(self, made: PredictionRows) -> None:
+    def _store_rows(self, made: PredictionRows) -> None:
         cell = self._cells[made.cell]
         piece = self._store.write(cell, made.start, made.table, {**self._provenance, "backend": made.backend})
-        self._told.put(StoredPredictions(made.cell, piece, count_predictions(made.table)))
+        self._messages.put(StoredPredictions(made.cell, piece, count_predictions(made.table)))
 
     def _gather(self, number: int, cell: Cell, pieces: Sequence[Piece]) -> None:
         try:
             self._store.gather(cell, {cell.fingerprint: list(pieces)})
         except StoreError as error:
-            self._told.put(Note(f"files could not be put together, which changes no result ({error})"))
-        except Exception as error:  # what a store of anyone's raises ends the run, as it does in a local one
-            self._told.put(portable(error))
-        self._told.put(Gathered(number))
+            self._messages.put(Note(f"cannot gather files, which does not change results ({error})"))
+        except Exception as error:  # a store can raise any error, which ends the run
+            self._messages.put(portable(error))
+        self._messages.put(Gathered(number))
 
 
 def _node_name() -> str:
-    """An address for people, and what tells two nodes of one machine apart."""
+    """Return the address and id of this node."""
     import ray
 
     about: Any = ray.util  # not typed
@@ -239,14 +239,14 @@ def _node_name() -> str:
 
 
 def _first_model(task: Task) -> Task:
-    """The task for a job of one model."""
+    """Return the task for a runner of one model."""
     parts = (part._replace(cells=tuple((number, 0) for number, _ in part.cells)) for part in task.parts)
     return replace(task, parts=tuple(parts))
 
 
-def _summed(messages: Iterator[Told]) -> list[Told]:
-    """Messages, with one for all batches of a work."""
-    found: list[Told] = []
+def _combined(messages: Iterator[Message]) -> list[Message]:
+    """Return messages, with all batches of a cell combined into one."""
+    found: list[Message] = []
     batches: dict[int, BatchDone] = {}
     for message in messages:
         if isinstance(message, BatchDone):

@@ -1,4 +1,4 @@
-"""A few pictures, with labels if they have any, to check a model with; read and prepared as in a run."""
+"""A few images for checks of a model, read and prepared as in a run."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from beaufort.suites import Suite, get_suite
 
 @dataclass(frozen=True)
 class Samples:
-    """Pictures `(n, h, w, c)` of one size, and what is right for each, if it is known."""
+    """Images `(n, h, w, c)` of one size, and their labels if known."""
 
     images: Bytes
     labels: NDArray[np.int64] | None
     space: LabelSpace
     classes: tuple[str, ...] = ()
-    """What the data set calls its classes."""
+    """Class names of the dataset."""
     problems: tuple[Problem, ...] = ()
-    """Pictures that could not be read."""
+    """Images that could not be read."""
 
 
 def read_samples(
@@ -43,93 +43,89 @@ def read_samples(
     labels: Labels = None,
     convention: str | None = None,
 ) -> Samples:
-    """Up to `limit` pictures, spread over the classes.
+    """Return up to `limit` images, balanced over the classes.
 
     Args:
-        data: a text for `load_dataset`; or a folder of pictures, or an `.npz` file, without labels.
-        model: the one to check; the first picture tells how many outputs it has if its spec does not.
-        limit: the most pictures to read.
-        suite: whose way of making pictures ready to use; none if None, as in a run on a list of conditions.
+        data: a string for `load_dataset`; or a folder of images or an `.npz` file, without labels.
+        model: the model; the first image determines its number of outputs if the spec does not.
+        limit: maximum number of images.
+        suite: suite that defines the preparation of images; none if None, as for a list of conditions.
         labels: as for `evaluate`.
         convention: as for `evaluate`.
     """
     limit = validate_count("limit", limit)
-    asked = get_suite(suite) if isinstance(suite, str) else suite
+    named = get_suite(suite) if isinstance(suite, str) else suite
     spec = model.spec
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:
         found, unread = unlabeled
         if not found:
             raise no_image(str(data), unread)
-        pictures = [spec.preprocessing.fit(picture[None])[0] for picture in found]
-        space = LabelSpace(_counted(model, pictures[0]).classes)
-        return Samples(_stacked(pictures, data, spec), None, space, problems=tuple(unread))
+        images = [spec.preprocessing.fit(image[None])[0] for image in found]
+        space = LabelSpace(_with_class_count(model, images[0]).classes)
+        return Samples(_stack(images, data, spec), None, space, problems=tuple(unread))
     dataset = load_dataset(str(data))
     dataset = dataset.balanced(0) if limit < len(dataset) else dataset
-    prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
-    source = ImageSource(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
-    pictures, right, problems = _ready(source, spec)
-    space = space_of(_counted(model, pictures[0]), source, labels, convention)
-    stacked = _stacked(pictures, data, spec)
-    return Samples(stacked, np.array(right, np.int64), space, dataset.classes, problems)
+    gray = spec.preprocessing.channels == 1
+    prepare, scale = (named.prepare, named.scale) if named else ((), "mnist" if gray else "auto")
+    source = ImageSource(dataset, min(limit, len(dataset)), prepare, scale, 0, named)
+    images, valid, problems = _labeled(source, spec)
+    space = space_of(_with_class_count(model, images[0]), source, labels, convention)
+    stacked = _stack(images, data, spec)
+    return Samples(stacked, np.array(valid, np.int64), space, dataset.classes, problems)
 
 
-def _counted(model: Model, picture: Bytes) -> ModelSpec:
-    """The model's spec with the number of its outputs, which a run counts, too, where it is not said."""
+def _with_class_count(model: Model, image: Bytes) -> ModelSpec:
     try:
-        return spec_with_class_count(model, picture)
-    except Exception:  # that of any library; the check says what fails
+        return spec_with_class_count(model, image)
+    except Exception:  # of any library; the check reports it
         return model.spec
 
 
-def _grey(spec: ModelSpec) -> bool:
-    return spec.preprocessing.channels == 1
-
-
-def _ready(source: ImageSource, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple[Problem, ...]]:
-    """The pictures as the model would see them with their labels, and what cannot be read."""
-    pictures, labels, problems = [], [], list(source.dataset.problems)
+def _labeled(source: ImageSource, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple[Problem, ...]]:
+    """Return the readable images at the model's input size with their labels, and the problems."""
+    images, labels, problems = [], [], list(source.dataset.problems)
     for place in range(source.count):
-        picture = source.images(place)
-        if isinstance(picture, Problem):
-            problems.append(picture)
+        image = source.images(place)
+        if isinstance(image, Problem):
+            problems.append(image)
             continue
-        pictures.append(spec.preprocessing.fit(picture[None])[0])
+        images.append(spec.preprocessing.fit(image[None])[0])
         labels.append(int(source.dataset.labels[place]))
-    if not pictures:
+    if not images:
         raise no_image(source.dataset.name, problems)
-    return pictures, labels, tuple(problems)
+    return images, labels, tuple(problems)
 
 
-def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
-    if len({picture.shape for picture in pictures}) > 1:
+def _stack(images: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
+    if len({image.shape for image in images}) > 1:
         raise ImageFileError(
-            f"pictures must be of one size for a model without an input size, got several in {data}; load "
-            f"{spec.name} with input_size="
+            f"{spec.name} has no input size, so the images of {data} must be of one size; load it with "
+            "input_size="
         )
-    return np.stack(pictures)
+    return np.stack(images)
 
 
 def _unlabeled(path: Path, limit: int) -> tuple[list[Bytes], list[Problem]] | None:
-    """Pictures without labels of a folder or an array, and what cannot be read; None for anything else."""
+    """Return the unlabeled images of a folder or an `.npz` file, and the problems; None for other data."""
     if path.is_dir() and dataset_kind(path) is None:
         files = sorted(one for one in path.iterdir() if is_image_name(one.name))
-        pictures: list[Bytes] = []
+        images: list[Bytes] = []
         problems: list[Problem] = []
-        for place in _even(len(files), limit):
+        for place in _evenly_spaced(len(files), limit):
             try:
-                pictures.append(decode_file(files[place]))
+                images.append(decode_file(files[place]))
             except ImageFileError as error:
                 problems.append(Problem(files[place].name, str(error)))
-        return (pictures, problems) if files else None
+        return (images, problems) if files else None
     if path.suffix != ".npz" or not path.is_file():
         return None
     arrays = npz_arrays(path)
     if set(arrays) != {"images"}:
         return None
     pixels, count = as_pixels(arrays["images"])
-    return [pixels.read(int(place)) for place in _even(count, limit)], []
+    return [pixels.read(int(place)) for place in _evenly_spaced(count, limit)], []
 
 
-def _even(count: int, limit: int) -> NDArray[np.int64]:
+def _evenly_spaced(count: int, limit: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, count - 1, min(count, limit)).round().astype(np.int64))

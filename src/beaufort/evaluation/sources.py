@@ -1,4 +1,4 @@
-"""The images of a run: each dataset, prepared as its suite says, with its conditions."""
+"""Image sources of a run: datasets with their preparation and conditions."""
 
 from __future__ import annotations
 
@@ -39,71 +39,71 @@ from beaufort.suites.frames import frames_shift_name
 
 @dataclass(frozen=True)
 class ImageSource:
-    """The images of one dataset, how they are prepared, and the seed: what its cells have in common."""
+    """The images of one dataset with their preparation and the seed, shared by cells."""
 
     dataset: Dataset
     count: int
-    """How many images of the dataset, from the first on."""
+    """Number of images of the dataset that are used, from the first on."""
     prepare: tuple[Step, ...]
     scale: str
     seed: int
     suite: Suite | None = None
-    """The suite that the conditions come from, if they come from one."""
+    """Suite of the conditions; None for a list of conditions."""
     label_sets: LabelSets | None = None
-    """The valid labels of each image, where that is not the dataset's label alone."""
+    """Several valid labels per image; None if there is one."""
     stored: bool = False
-    """Whether the images were corrupted before they were stored, as those of CIFAR-10-C were."""
+    """Whether the images are stored with their corruptions, as in CIFAR-10-C."""
     frames: int = 1
-    """How many versions of one image are stacked in a stored image: the frames of a stored sequence."""
+    """Number of frames stacked in each image of a stored sequence."""
     least_side: int = 0
-    """Minimum number of pixels of both sides of a prepared image."""
+    """Minimum height and width of a prepared image."""
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts of the dataset; its digest is computed."""
+        """Facts of the dataset; computes its digest."""
         digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
         return {"name": self.dataset.name, "digest": digest, **self.order}
 
     @property
     def order(self) -> dict[str, Any]:
-        """The facts of the order of the images; none if it is the dataset's own."""
+        """Facts of the order of the images; empty for that of the dataset."""
         if self.dataset.shuffle_seed is None:
             return {}
         return {"spread" if self.dataset.is_balanced else "order": self.dataset.shuffle_seed}
 
     def scoring_facts(self, space: LabelSpace) -> dict[str, Any]:
-        """The facts of how predictions are scored; none where a label is the number of the right output."""
+        """Return the facts of the labels; empty if a label is the index of its output."""
         facts = space.facts()
         return facts if self.label_sets is None else {**facts, "truths": self.label_sets.digest}
 
     def truth(self, space: LabelSpace) -> NDArray[np.int64]:
-        """The valid label, or labels, of each image, as `correct` takes them."""
+        """Return the valid label, or labels, of each image, as `correct` takes them."""
         dataset = self.dataset
         return dataset.labels if self.label_sets is None else self.label_sets.labels(dataset.ids, space)
 
     @property
     def steps(self) -> list[str]:
-        """The preparation as text."""
+        """Preparation as text."""
         return [*([] if self.grey else ["rgb"]), *map(str, self.prepare)]
 
     @property
     def grey(self) -> bool:
-        """Whether grey images stay grey: digits do; the published sets made color images of photos."""
+        """Whether gray images stay gray, as those of digits; gray photos become RGB, as in published sets."""
         return self.scale == "mnist"
 
     @cached_property
     def images(self) -> PreparedImages:
-        """The prepared images by their place."""
+        """Prepared images by index."""
         return PreparedImages(self.dataset, self.prepare, self.grey, self.least_side)
 
     @cached_property
     def should_use_decoders(self) -> bool:
-        """Whether processes should decode the images for a device; a few are tried once."""
+        """Whether processes should decode the images for a device; determined from a few images."""
         return should_use_decoders(self.images, self.count)
 
     @cached_property
     def first_image(self) -> tuple[int, Bytes]:
-        """The first image that can be read, and its place; an error if none can."""
+        """Index of the first readable image, and the prepared image; an error if there is none."""
         problems = []
         for place in range(self.count):
             try:
@@ -116,7 +116,7 @@ class ImageSource:
         raise no_image(self.dataset.name, problems)
 
     def original_size(self, place: int) -> tuple[int, int]:
-        """Height and width of an image before it is prepared."""
+        """Return the height and width of an image before its preparation."""
         if place not in self._sizes:
             pixels = self.dataset[place].image
             self._sizes[place] = pixels.shape[0], pixels.shape[1]
@@ -127,7 +127,7 @@ class ImageSource:
         return {}
 
     def read(self, places: range) -> Iterator[Bytes | Problem]:
-        """Some prepared images; the one that planning decoded already is not decoded again."""
+        """Yield prepared images; the one decoded by planning is not decoded again."""
         known = vars(self).get("first_image")
         if known is None or known[0] not in places:
             yield from self.images.read_many(places)
@@ -144,14 +144,14 @@ class ImageSource:
 
 
 def no_image(name: str, problems: Sequence[Problem]) -> ImageFileError:
-    """The error for data of which no image can be read, with the first problem if there is one."""
+    """Return the error for data without a readable image, with the first problem."""
     why = f"; the first is {problems[0].id}: {problems[0].message}" if problems else ""
-    return ImageFileError(f"no image of {name} can be read{why}")
+    return ImageFileError(f"cannot read any image of {name}{why}")
 
 
 @dataclass(frozen=True)
 class _Finder:
-    """Opens data as the options say."""
+    """Opens datasets with the options of a run."""
 
     limit: int | None
     seed: int
@@ -166,14 +166,14 @@ class _Finder:
         return as_dataset(data, strict=self.options.strict)
 
     def limited(self, dataset: Dataset) -> tuple[Dataset, int]:
-        """The dataset in the order in which its images are evaluated, and how many of them are."""
+        """Return the dataset in the order of evaluation, and the number of images to evaluate."""
         limit, first = self.limit, self.options.first
         if limit is not None and first is not None:
-            raise OptionError(f"limit and first cannot be used together, got {limit} and {first}")
+            raise OptionError("limit and first cannot be used together")
         wanted = first if limit is None else limit
         count = len(dataset) if wanted is None else min(wanted, len(dataset))
         if count < 1:
-            raise OptionError(f"{dataset.name} has no image to evaluate on")
+            raise OptionError(f"{dataset.name} has no images")
         if self.options.precision is not None and dataset.shuffle_seed is None:
             return dataset.shuffled(self.seed), count
         if limit is not None and dataset.shuffle_seed is None and count < len(dataset):
@@ -182,13 +182,13 @@ class _Finder:
 
 
 Sources = list[tuple[ImageSource, list[Condition]]]
-"""Every dataset with its conditions; stored images are a dataset for each condition."""
+"""Image sources with their conditions; each condition of stored images has its own source."""
 
 
 def find_sources(
     suite: Suite | Sequence[Condition], data: Data, limit: int | None, seed: int, options: RunOptions
 ) -> Sources:
-    """Every dataset with its conditions."""
+    """Return the image sources of a suite or of conditions."""
     finder = _Finder(limit, seed, options)
     if not isinstance(suite, Suite):
         dataset, count = finder.limited(finder.open(_one(data, None)))
@@ -198,7 +198,7 @@ def find_sources(
     if not suite.parts:
         return list(_sources_of(suite, _one(data, suite), options.clean, finder))
     if options.clean is not None:
-        raise OptionError("clean requires a suite of one dataset; pass the data of each part by its name")
+        raise OptionError("clean requires a suite of one dataset; pass the data of each part as NAME=PATH")
     return [
         one
         for part, given in _by_part(suite, data).items()
@@ -211,13 +211,13 @@ def _one(data: Data, suite: Suite | None) -> DataSource:
         return data
     named = set(data) - ({suite.name, suite.dataset} if suite else set())
     if len(data) != 1 or named:
-        hint = f", as {suite.dataset}=PATH or a path alone" if suite else ""
+        hint = f", such as {suite.dataset}=PATH or PATH" if suite else ""
         raise OptionError(f"data must be one dataset{hint}, got {', '.join(data) or 'an empty mapping'}")
     return next(iter(data.values()))
 
 
 def _by_part(suite: Suite, data: Data) -> dict[str, DataSource]:
-    """The data of each part; a dataset of the catalog need not be named."""
+    """Return the data of each part; datasets of the catalog need not be given."""
     from beaufort._core.catalog import entries
 
     names = [part.name for part in suite.parts]
@@ -225,20 +225,20 @@ def _by_part(suite: Suite, data: Data) -> dict[str, DataSource]:
         return {names[0]: data}
     if not isinstance(data, Mapping):
         raise OptionError(
-            f"{suite} has {len(names)} datasets, {', '.join(names)}; pass each by its name, as "
+            f"{suite} has {len(names)} datasets, {', '.join(names)}; pass each as NAME=PATH, such as "
             f"{names[0]}=PATH"
         )
     known = {*names, *(part.dataset for part in suite.parts)}
     if other := [name for name in data if name not in known]:
-        raise OptionError(f"{other[0]!r} is not a dataset of {suite}; it has {', '.join(names)}")
+        raise OptionError(f"unknown dataset {other[0]!r} of {suite}; available: {', '.join(names)}")
     found: dict[str, DataSource] = {}
     for part in suite.parts:
         given = data.get(part.name, data.get(part.dataset))
         if given is None and part.dataset in entries:
             given = part.dataset
         if given is None:
-            lacking = [p.name for p in suite.parts if p.name not in data and p.dataset not in data]
-            raise OptionError(f"{suite} needs data for {', '.join(lacking)}; pass it as {lacking[0]}=PATH")
+            missing = [p.name for p in suite.parts if p.name not in data and p.dataset not in data]
+            raise OptionError(f"{suite} requires data for {', '.join(missing)}; pass {missing[0]}=PATH")
         found[part.name] = given
     return found
 
@@ -257,14 +257,14 @@ def _sources_of(
         return
     if clean is not None:
         raise OptionError(
-            "clean requires stored images, as cifar10-c:FOLDER or cifar10-p:FOLDER; other data are the clean "
-            "images themselves"
+            "clean requires stored images such as cifar10-c:FOLDER or cifar10-p:FOLDER; other data are clean "
+            "images already"
         )
     if spec is not None and suite.corruptions and is_one_condition(spec):
         whole = spec.text.rpartition("#")[0]
         raise OptionError(
-            f"{spec.text} is one condition of a corrupted set, and {suite.name} would corrupt it again; pass "
-            f"clean images, or all stored images: {whole}"
+            f"{spec.text} is one condition of a corrupted set, which {suite.name} would corrupt again; pass "
+            f"clean images, or all stored images as {whole}"
         )
     dataset = finder.open(data if spec is None else spec)
     if suite.classes is not None:
@@ -292,14 +292,16 @@ def _least_side(conditions: Sequence[Condition]) -> int:
 def _stored_sources(
     suite: Suite, stored: StoredSet, clean: DataSource | None, finder: _Finder, name: str | None
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
-    """The stored images of every condition, on the same base images."""
+    """Yield the stored images of every condition, made from the same clean images."""
     if suite.shifts:
-        raise OptionError(f"{suite} has shifts that are made from clean images; stored images have none")
+        raise OptionError(
+            f"{suite} has shifts that require clean images; pass these instead of stored images"
+        )
     first = finder.open(clean) if clean is not None else stored.clean()
     if first is None and suite.clean_in_mean:
         raise OptionError(
-            f"{suite.name} counts the clean images in its mean, and {stored.location} has none; pass them as "
-            "clean (--config clean=…)"
+            f"{suite.name} includes the clean images in its mean, and {stored.location} has none; pass them "
+            "as --config clean=PATH"
         )
     conditions = [one for one in suite.conditions(name or stored.name) if not one.clean or first is not None]
     sets = ((str(one.done) or "clean", _open_one(stored, first, one)) for one in conditions)
@@ -315,7 +317,7 @@ def _stored_sources(
 def _stored_sequences(
     suite: Suite, stored: StoredSet, clean: DataSource | None, finder: _Finder, name: str | None
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
-    """The stored frames of every sequence, on the same base images."""
+    """Yield the stored frames of every sequence, made from the same clean images."""
     first = None if clean is None or not suite.clean else finder.open(clean)
     lengths = {sequence: sequences[sequence][0].length(suite.scale) for sequence in suite.sequences}
     strips = ((one, stored.open_sequence(one, frames, first)) for one, frames in lengths.items())

@@ -1,14 +1,13 @@
-"""Which worker does what: queues of tasks that survive the loss of workers. It starts nothing itself.
+"""Assignment of tasks to workers, which may be lost at any time.
 
-There is a queue for each model. Neighboring tasks of a queue on the same block of images form a lane. A
-worker stays in its lane, where its model is loaded and its images are decoded. When the lane is empty it
-opens the next one of the same model; when its model has none left, one of a model that nobody has begun; then
-one of the model with the fewest workers; and when no lane is left it helps in the longest.
+There is a queue for each model. Adjacent tasks of a queue on the same block of images form a lane. A worker
+stays in its lane, where its model is loaded and its images are decoded. After that it takes the next lane of
+the same model, then one of a model that no worker has started, then one of the model with the fewest workers;
+if no lane is left, it helps in the longest.
 
-When a worker is lost, what it had not stored is done again. The task that it worked on is under suspicion:
-its parts are tried alone, one at a time, and a part that ends its worker `TRIES` times is given up, so that
-an image that crashes a model does not take the job along. A model of which nothing was ever stored and
-`HOPELESS` parts were given up is given up as a whole.
+If a worker is lost, tasks that it has not stored are assigned again. The parts of its current task are tried
+one at a time, and a part that crashes its worker `TRIES` times is given up, so that an image that crashes a
+model does not stop the run. A model without stored predictions is given up after `HOPELESS` such parts.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from beaufort.evaluation.planning import Range
 from beaufort.evaluation.tasks import Task, TaskFailure, TaskPart
 
 TRIES = 3
-"""How often a part may end the worker that does it, on its own, before it is given up."""
+"""Number of crashes after which a part, tried alone, is given up."""
 
 HOPELESS = 3
-"""Parts that are given up before their model is, if none of its answers was stored."""
+"""Number of parts given up after which a model without stored predictions is given up."""
 
 AHEAD = 2
-"""Tasks that wait at a worker, at most, beside those that it has begun."""
+"""Maximum number of tasks waiting at a worker, in addition to those that it has started."""
 
 Worker = Hashable
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A task for one model, and how often it has ended a worker."""
+    """A task for one model, and the number of workers that crashed on it."""
 
     number: int
     model: int
@@ -44,7 +43,7 @@ class Assignment:
 
 
 class _Queue:
-    """The tasks of a model, lane by lane; each is made when it is asked for."""
+    """The tasks of a model, lane by lane, created when they are needed."""
 
     def __init__(self, model: int, tasks: Iterable[Task]) -> None:
         self.model = model
@@ -61,7 +60,7 @@ class _Queue:
         return self._next is None
 
     def lane(self) -> _Lane:
-        """The next lane; there must be one."""
+        """Return the next lane; there must be one."""
         assert self._next is not None
         lane, self._next = self._next, self._ahead()
         return lane
@@ -75,24 +74,24 @@ class _Lane:
 
 @dataclass
 class _WorkerState:
-    """What a worker has."""
+    """Assignments of a worker."""
 
     lane: _Lane | None = None
     assignments: deque[Assignment] = field(default_factory=deque)
-    """What it has not stored completely, the oldest first."""
+    """Assignments that are not stored completely, oldest first."""
     open: set[tuple[int, Range]] = field(default_factory=set)
-    """Cells and spans of these assignments that are not stored yet."""
+    """Cells and spans of these assignments that are not stored."""
     waiting: int = 0
-    """Assignments that it has not begun."""
+    """Number of assignments that it has not started."""
 
 
 class TaskQueue:
-    """Hands out tasks, which come in one queue for each model."""
+    """Assigns tasks, given as one queue for each model."""
 
     def __init__(self, queues: Iterable[Iterable[Task]]) -> None:
-        self._fresh = (_Queue(_model_of(first), rest) for first, rest in map(_peeked, queues) if first)
+        self._fresh = (_Queue(_model_of(first), rest) for first, rest in map(_with_first, queues) if first)
         self._queues: list[_Queue] = []
-        """Those that were begun and have lanes left."""
+        """Queues that were started and have lanes left."""
         self._open: list[_Lane] = []
         """Lanes with tasks left."""
         self._suspects: deque[Assignment] = deque()
@@ -100,51 +99,51 @@ class TaskQueue:
         self._states: dict[Worker, _WorkerState] = {}
         self._numbers = itertools.count()
         self._more = True
-        self._fruitful: set[int] = set()
-        """Models of which something is stored."""
+        self._with_results: set[int] = set()
+        """Models with stored predictions."""
         self._given_up: Counter[int] = Counter()
-        """Parts of each model that were."""
+        """Number of parts given up, by model."""
 
     @property
     def finished(self) -> bool:
-        """Whether everything that was handed in is stored or given up."""
+        """Whether all tasks are stored or given up."""
         waiting = (
             self._suspects or self._returned or any(state.assignments for state in self._states.values())
         )
         return not waiting and not self._more and not self._queues and not self._open
 
     def take(self, worker: Worker) -> Assignment | None:
-        """What a worker should do after what it has; None if it has enough, or nothing is left for it."""
+        """Return the next assignment of a worker; None if it has enough, or nothing is left."""
         state = self._states.setdefault(worker, _WorkerState())
         if state.waiting >= AHEAD or any(one.losses for one in state.assignments):
             return None
         if self._suspects and not state.assignments:
-            return self._hand(state, self._suspects.popleft())
+            return self._assign(state, self._suspects.popleft())
         if self._returned:
-            return self._hand(state, self._returned.popleft())
+            return self._assign(state, self._returned.popleft())
         lane = self._lane_for(state)
         if lane is None:
             return None
         task = lane.tasks.popleft() if lane is state.lane else lane.tasks.pop()
         if not lane.tasks:
             self._open.remove(lane)
-        return self._hand(state, Assignment(next(self._numbers), lane.queue.model, task))
+        return self._assign(state, Assignment(next(self._numbers), lane.queue.model, task))
 
-    def begun(self, worker: Worker, assignments: int) -> None:
-        """A worker has begun so many more assignments."""
+    def started(self, worker: Worker, assignments: int) -> None:
+        """Record that a worker has started this many assignments."""
         self._states[worker].waiting -= assignments
 
-    def stored(self, worker: Worker, work: int, start: int, stop: int) -> None:
-        """A worker has stored the answers of a work to a span."""
+    def stored(self, worker: Worker, cell: int, start: int, stop: int) -> None:
+        """Record that a worker has stored the predictions of a cell for a span."""
         state = self._states[worker]
-        state.open.discard((work, (start, stop)))
+        state.open.discard((cell, (start, stop)))
         if state.assignments:
-            self._fruitful.add(state.assignments[0].model)
+            self._with_results.add(state.assignments[0].model)
         while state.assignments and not any(key in state.open for key in _keys(state.assignments[0].task)):
             state.assignments.popleft()
 
     def lost(self, worker: Worker, reason: str) -> list[TaskFailure]:
-        """A worker is gone; what it had is given to others, except parts that are given up."""
+        """Record the loss of a worker: reassign its tasks, and return the parts that are given up."""
         state = self._states.pop(worker, _WorkerState())
         failed = []
         for place, assignment in enumerate(state.assignments):
@@ -154,7 +153,7 @@ class TaskQueue:
             if place:
                 self._returned.append(again)
                 continue
-            for part in parts:  # one at a time, so that the one that ends workers is found
+            for part in parts:  # one at a time, to find the part that crashes workers
                 alone = replace(assignment.task, parts=(part,))
                 losses = assignment.losses + 1
                 if assignment.losses and losses > TRIES:
@@ -163,12 +162,12 @@ class TaskQueue:
                 else:
                     self._suspects.append(Assignment(next(self._numbers), assignment.model, alone, losses))
         for model in {one.model for one in state.assignments}:
-            if self._given_up[model] >= HOPELESS and model not in self._fruitful:
+            if self._given_up[model] >= HOPELESS and model not in self._with_results:
                 failed += self._give_up(model, reason)
         return failed
 
     def _give_up(self, model: int, reason: str) -> Iterator[TaskFailure]:
-        """Everything of a model that no worker has."""
+        """Yield failures for all parts of a model that are not assigned."""
         assignments = [one for one in (*self._suspects, *self._returned) if one.model == model]
         self._suspects = deque(one for one in self._suspects if one.model != model)
         self._returned = deque(one for one in self._returned if one.model != model)
@@ -181,9 +180,9 @@ class TaskQueue:
         tasks = [one.task for one in assignments] + [task for lane in lanes for task in lane.tasks]
         yield from (_failed(part, reason) for task in tasks for part in task.parts)
         for lane in lanes:
-            lane.tasks.clear()  # a worker may still have it
+            lane.tasks.clear()  # a worker may still refer to it
 
-    def _hand(self, state: _WorkerState, assignment: Assignment) -> Assignment:
+    def _assign(self, state: _WorkerState, assignment: Assignment) -> Assignment:
         state.assignments.append(assignment)
         state.waiting += 1
         state.open.update(_keys(assignment.task))
@@ -203,7 +202,7 @@ class TaskQueue:
         return state.lane
 
     def _queue_for(self, state: _WorkerState) -> _Queue | None:
-        """The queue whose next lane a worker should open."""
+        """Return the queue from which a worker takes its next lane."""
         if state.lane is not None and not state.lane.queue.empty:
             return state.lane.queue
         for queue in self._fresh:
@@ -216,8 +215,8 @@ class TaskQueue:
         return min(self._queues, key=lambda queue: busy[queue.model])
 
 
-def _peeked(tasks: Iterable[Task]) -> tuple[Task | None, Iterator[Task]]:
-    """The first task, if there is one, and all of them."""
+def _with_first(tasks: Iterable[Task]) -> tuple[Task | None, Iterator[Task]]:
+    """Return the first task, if there is one, and all tasks."""
     rest = iter(tasks)
     first = next(rest, None)
     return first, rest if first is None else itertools.chain([first], rest)
