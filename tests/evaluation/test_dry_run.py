@@ -89,6 +89,7 @@ def test_the_command_has_one_model_in_memory(tmp_path: Path, monkeypatch: pytest
     assert not LOADED
 
 
+@pytest.mark.usefixtures("no_model_checks")
 def test_shifts_look_at_one_model_after_the_other(tmp_path: Path) -> None:
     models = [LazyModel(f"counted:{name}") for name in "ab"]
     planned = plan(models, [Condition.parse("toys/patient@1")], dataset(), tmp_path)

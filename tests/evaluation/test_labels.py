@@ -202,14 +202,14 @@ def test_published_baselines_need_their_number_of_classes(tmp_path: Path) -> Non
 def test_a_limit_takes_classes_in_turns(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS, count=5)
     found = evaluate([thousand()], SUITE, data, tmp_path / "store", limit=6)
-    assert any("6 of 15 images, taken from the classes in turns, with the seed 0" in n for n in found.notes)
+    assert any("6 of 15 images, balanced over the classes with seed 0" in n for n in found.notes)
     rows = FileStore(tmp_path / "store").read(
         FileStore(tmp_path / "store").cells()[found.results[0].fingerprint]
     )
     assert np.bincount(rows["label"].to_numpy()).tolist() == [2, 2, 2]
     assert open_results(tmp_path / "store").setting.order == "spread 0"
     first = evaluate([thousand()], SUITE, data, tmp_path / "store", options=RunOptions(first=6))
-    assert not any("in turns" in note for note in first.notes)
+    assert not any("balanced" in note for note in first.notes)
     assert first.results[0].fingerprint != found.results[0].fingerprint
     more = evaluate([thousand()], SUITE, data, tmp_path / "store", limit=9)
     assert more.results[0].fingerprint == found.results[0].fingerprint

@@ -311,9 +311,9 @@ def test_mistakes_in_data_by_name() -> None:
     suite = parse_suite(SUITE)
     with pytest.raises(OptionError, match=r"has 3 datasets, toys, animals, drawings"):
         evaluate(["python:nets:one"], suite, "toys", "kept")
-    with pytest.raises(OptionError, match=r"'toy' is not a dataset of two-worlds@1"):
+    with pytest.raises(OptionError, match=r"'toy' of two-worlds@1"):
         evaluate(["python:nets:one"], suite, {"toy": "toys"}, "kept")
-    with pytest.raises(OptionError, match=r"needs data for animals, drawings; pass it as animals=PATH"):
+    with pytest.raises(OptionError, match=r"animals, drawings; pass animals=PATH"):
         evaluate(["python:nets:one"], suite, {"toys": "toys"}, "kept")
     with pytest.raises(OptionError, match="two-worlds@1"):
         evaluate(["python:nets:one"], suite, DATA, "kept", labels="identity")
@@ -380,7 +380,7 @@ def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C", only=("fog",))
     with pytest.raises(OptionError, match=r"gaussian_noise\.npy not found.*fog, labels"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}", tmp_path / "kept")
-    with pytest.raises(OptionError, match=r"would corrupt it again.*cifar10-c:"):
+    with pytest.raises(OptionError, match=r"cifar10-c:"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}#fog@3", tmp_path / "kept")
     plain = from_arrays("a", np.zeros((2, 32, 32, 3), np.uint8), labels=np.zeros(2, int))
     with pytest.raises(OptionError, match="clean requires stored images"):
@@ -421,7 +421,7 @@ def test_published_mnist_c_has_its_clean_digits(tmp_path: Path) -> None:
     assert len(found.results) == 16
     assert score(open_results(tmp_path / "kept"), calibration=False).suite.name == "mnist-c"
     (tmp_path / "mnist_c" / "identity").rename(tmp_path / "elsewhere")
-    with pytest.raises(OptionError, match="counts the clean images in its mean"):
+    with pytest.raises(OptionError, match="clean images in its mean"):
         evaluate([mean_net()], "mnist-c", f"mnist-c:{tmp_path / 'mnist_c'}", tmp_path / "kept")
 
 

@@ -177,7 +177,7 @@ def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: 
     ]
     told = CliRunner().invoke(app, command)  # on the cluster that this process is connected to
     assert told.exit_code == 1, told.output
-    assert "failed: deadly under toys, images 16 to 31: every worker that tried ended" in told.output
+    assert "failed: deadly under toys, images 16 to 31" in told.output
     assert "1 part failed, and the models concerned have no numbers here" in told.output
     assert "small@1 on toys: 96 images, 5 conditions" in told.output, "the numbers of the other model"
     store = FileStore(folder / "kept")
@@ -242,13 +242,13 @@ def test_what_nodes_lack_is_told_before_anything_starts(
     node = cluster.add_node(num_cpus=1, env_vars={"TOY_WEIGHTS": str(elsewhere)})
     filed = "python:tests.evaluation.cluster_models:of_a_file"
     try:
-        with pytest.raises(OptionError, match="nothing was started") as told:
+        with pytest.raises(OptionError, match="nodes of the cluster") as told:
             evaluate([filed], SUITE, "toys", "kept", engine=options())
         (line,) = str(told.value).splitlines()[1:]
-        assert f"({node.node_id[:8]}): the model {filed!r} cannot be loaded: " in line
+        assert f"({node.node_id[:8]}): cannot load the model {filed!r}: " in line
         assert "weights.npy" in line
         np.save(elsewhere / "weights.npy", 2 * np.eye(cluster_models.CLASSES))
-        with pytest.raises(OptionError, match=r"has other weights than here \(digests "):
+        with pytest.raises(OptionError, match=r"different weights \(digest "):
             evaluate([filed], SUITE, "toys", "kept", engine=options())
     finally:
         cluster.remove_node(node)
@@ -259,7 +259,7 @@ def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: P
     """Through an open folder, which has a number in this process and another or none elsewhere."""
     here = os.open(folder, os.O_RDONLY)
     try:
-        with pytest.raises(OptionError, match="nothing was started") as told:
+        with pytest.raises(OptionError, match="nodes of the cluster") as told:
             evaluate(
                 MODELS[:1],
                 SUITE,
@@ -272,14 +272,16 @@ def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: P
     lines = str(told.value).splitlines()[1:]
     assert len(lines) == 4, "the data and the store, on two nodes"
     data, store = lines[:2]
-    assert re.match(r"node .* \(.{8}\): the image test/0 of toys cannot be read: .*toys", data)
-    assert re.search(r": the store /proc/self/fd/.*/kept (is another one than here|cannot be read)", store)
+    assert re.match(r"node .* \(.{8}\): cannot read the image test/0 of toys: .*toys", data)
+    assert re.search(
+        r": the store /proc/self/fd/.*/kept is a different one|cannot read the store .*kept", store
+    )
 
 
 def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = beaufort.__version__
     monkeypatch.setattr(beaufort, "__version__", "99")
-    text = rf"node .* \(.*\): has Beaufort {there}, and the job comes from 99; install the same"
+    text = rf"node .* \(.*\): has Beaufort {there}, but the run is started with 99"
     with pytest.raises(OptionError, match=text):
         evaluate(MODELS[:1], SUITE, "toys", "kept", engine=options())
 
@@ -287,14 +289,14 @@ def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyP
 def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray itself takes a quarter of an hour to give up."""
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was asked"))
-    with pytest.raises(OptionError, match=r"no Ray cluster at '127.0.0.1:1' that can be used: .*refused"):
+    with pytest.raises(OptionError, match=r"'127\.0\.0\.1:1': .*refused"):
         ray_engine._start(RayOptions(address="127.0.0.1:1"))
-    with pytest.raises(OptionError, match="no Ray cluster at 'localhost:65536'"):
+    with pytest.raises(OptionError, match="'localhost:65536'"):
         ray_engine._start(RayOptions(address="localhost:65536"))
 
 
 def test_what_a_worker_asks_for_is_not_there(cluster: Any, folder: Path) -> None:
-    with pytest.raises(OptionError, match=r"a worker needs 1 CPUs and 4 GPUs, and no node of the cluster"):
+    with pytest.raises(OptionError, match=r"1 CPUs and 4 GPUs"):
         evaluate(MODELS, SUITE, "toys", "kept", engine=RayOptions(address="auto", gpus=4))
     with pytest.raises(OptionError, match="store"):
         evaluate(MODELS, SUITE, "toys", engine=options())

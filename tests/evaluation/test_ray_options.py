@@ -48,7 +48,7 @@ RUN = ["run", "--model", "demo:digits", "--data", "digits", "--suite", "mnist-c"
     ("given", "message"),
     [
         (["--engine", "slurm"], "unknown engine 'slurm'"),
-        (["--engine", "local:workers=2"], "got 'workers=2'"),
+        (["--engine", "local:workers=2"], "'workers=2'"),
         (["--engine", "ray:gpus=one"], "gpus of engine ray must be a number, got 'one'"),
         (["--engine", "ray:cpus=0"], "cpus must be a number above 0, got 0"),
         (["--config", "nothing=1"], "unknown option 'nothing' in --config"),
@@ -70,7 +70,7 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         return known(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"the engine ray needs Ray: pip install 'beaufort\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"engine ray requires Ray: pip install 'beaufort\[ray\]'"):
         evaluate([toy()], SUITE, dataset(), tmp_path / "kept", engine=RayOptions())
     assert not (tmp_path / "kept").exists()
 

@@ -19,7 +19,7 @@ from beaufort.evaluation.options import (
     RunOptions,
     parse_engine,
 )
-from beaufort.evaluation.planning import Labels, Plan, PlannedCell, as_store, plan
+from beaufort.evaluation.planning import Labels, Plan, PlannedCell, as_store, check_models, plan
 from beaufort.evaluation.preflight import NotReadyError
 from beaufort.evaluation.ray_engine import import_ray
 from beaufort.evaluation.scoring import predictions
@@ -46,6 +46,7 @@ __all__ = [
     "RunOutcome",
     "WorkerError",
     "as_store",
+    "check_models",
     "common_outputs",
     "execute",
     "import_ray",

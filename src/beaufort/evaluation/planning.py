@@ -179,7 +179,7 @@ def plan(
     """Return what `evaluate` would do with the same arguments.
 
     Files of the catalog are downloaded, and a `NotReadyError` lists everything that is missing. Models given
-    as strings are loaded for their specs, and models that lack predictions are checked. With `keep_models`,
+    as strings are loaded for their specs, one after the other. With `keep_models`,
     all models stay in memory; otherwise at most one.
     """
     options = (options or RunOptions()).with_label_sets()
@@ -209,11 +209,19 @@ def plan(
     if planned.images:
         needs.room(opened, _needed_bytes(planned))
     needs.check()
-    return replace(planned, warnings=tuple(_check_before_run(planned, runs_here=runs_here)))
+    return planned
 
 
-def _check_before_run(planned: Plan, *, runs_here: bool) -> Iterator[str]:
-    """Yield notes on the models that lack predictions, checked on clean images if there are any."""
+def check_models(planned: Plan, *, runs_here: bool) -> Plan:
+    """Check the models that lack predictions, and return the plan with the warnings.
+
+    A model whose predictions depend on the batch raises an error, unless the options allow it. The accuracy
+    is measured only if the models run in this process (`runs_here`).
+    """
+    return replace(planned, warnings=tuple(_model_warnings(planned, runs_here=runs_here)))
+
+
+def _model_warnings(planned: Plan, *, runs_here: bool) -> Iterator[str]:
     chosen: dict[LazyModel, PlannedCell] = {}
     missing: dict[LazyModel, int] = {}
     for cell in planned.cells:
@@ -289,7 +297,7 @@ def _make_plan(
         for source, _ in sources
     ]
     every = [condition for _, conditions in sources for condition in conditions]
-    _check_models(models, every, keep_models=keep_models)
+    _check_shifts(models, every, keep_models=keep_models)
     identities = [_model_facts(model, options) for model in models]
     _check_distinct(identities)
     listing = store.listing()
@@ -353,7 +361,7 @@ def _with_gaps(cells: Sequence[PlannedCell], store: Store, listing: Listing) -> 
             yield replace(cell, gaps=left)
 
 
-def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
+def _check_shifts(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
     """Check that the shifts support every model, before any is run."""
     shifts = [condition.shift for condition in conditions]
     for model in models:

@@ -108,7 +108,7 @@ class RejectedRequestError(ModelError):
 
 @dataclass(frozen=True)
 class Service:
-    """A service that answers JSON with JSON."""
+    """A service with JSON requests and responses."""
 
     address: str = field(repr=False)
     token: str | None = field(repr=False)

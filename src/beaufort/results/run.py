@@ -29,6 +29,7 @@ from beaufort.evaluation import (
     RunOptions,
     RunOutcome,
     as_store,
+    check_models,
     common_outputs,
     execute,
     import_ray,
@@ -203,7 +204,7 @@ def plan_run(
     options: RunOptions | None = None,
     keep_models: bool = False,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments; see `beaufort.evaluation.plan`."""
+    """Return what `evaluate` would do with the same arguments; models that lack predictions are checked."""
     planned = plan(
         models,
         suite,
@@ -229,7 +230,7 @@ def plan_run(
             )
     if planned.suite is not None:
         _check_baselines(planned, planned.suite)
-    return planned
+    return check_models(planned, runs_here=keep_models)
 
 
 def _check_baselines(planned: Plan, suite: Suite) -> None:

@@ -218,8 +218,8 @@ def check_index(store: FileStore) -> list[Finding]:
     known = _up_to_date(table, {piece.path: state for piece, state in files.items()})
     by_path = {piece.path: piece for piece in files}
     rows = known.drop_columns(["state"]).to_pylist()
-    truths = for_each(lambda row: _agrees_with_file(store, row, by_path[row["file"]]), rows, store.disk)
-    for row, true in zip(rows, truths, strict=True):
-        if not true:
+    agree = for_each(lambda row: _agrees_with_file(store, row, by_path[row["file"]]), rows, store.disk)
+    for row, same in zip(rows, agree, strict=True):
+        if not same:
             return [Finding(INDEX, f"disagrees with {row['file']}{again}")]
     return []
