@@ -123,7 +123,7 @@ def _orders(classes: int, names: Sequence[str]) -> Iterator[tuple[str, NDArray[n
         yield "the inverse of the alphabetical order of their names", np.argsort(by_name)
     yield "an order shifted by one", (numbers + 1) % classes
     yield "an order shifted by one", (numbers - 1) % classes
-    yield "the reversed order", numbers[::-1]
+    yield "reversed order", numbers[::-1]
 
 
 def _learned_order(
@@ -145,8 +145,8 @@ def _learned_order(
 
 
 def predict_batches(model: Model, images: Bytes) -> NDArray[Any]:
-    """Return the logits of images, predicted in small batches."""
-    return np.concatenate([model(images[start : start + 32]) for start in range(0, len(images), 32)])
+    """Return the logits of images, predicted in batches of up to 32, of about the same size."""
+    return np.concatenate([model(some) for some in np.array_split(images, max(1, -(-len(images) // 32)))])
 
 
 def preprocessing_variants(model: Model, images: Bytes) -> Iterator[tuple[str, str, Model]]:
@@ -158,7 +158,7 @@ def preprocessing_variants(model: Model, images: Bytes) -> Iterator[tuple[str, s
     colored = images.shape[-1] == 3 and bool((images[..., 0] != images[..., 2]).any())
     if not isinstance(model, Network):
         if colored:
-            yield "channel order", "the channels reversed", _ReversedChannels(model)
+            yield "channel order", "reversed channels", _ReversedChannels(model)
         return
     current = model.spec.preprocessing
     ranges = [("", current)] if current.dtype == "uint8" else [("", current), *_ranges(current)]

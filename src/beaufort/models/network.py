@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes, Images, checked_pixels, is_tensor, on_host
+from beaufort._core.errors import BeaufortError
 from beaufort._core.validation import validate_count
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelError, ModelSpec
@@ -158,7 +159,12 @@ def spec_with_class_count(model: Model, image: Bytes) -> ModelSpec:
     """Return the spec with the number of classes, determined with an image `(h, w, c)` if unknown."""
     if model.spec.classes is not None:
         return model.spec
-    logits = np.asarray(model(image[None]))
-    if logits.ndim != 2 or len(logits) != 1:  # reported when the predictions are used
+    try:
+        logits = np.asarray(model(image[None]))
+    except BeaufortError:
+        raise
+    except Exception:  # batch normalization in training mode rejects a single image
+        logits = np.asarray(model(np.stack([image, image])))
+    if logits.ndim != 2 or len(logits) > 2:  # reported when the predictions are used
         return model.spec
     return replace(model.spec, classes=logits.shape[1])

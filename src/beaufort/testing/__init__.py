@@ -10,7 +10,7 @@ check_store(make_my_store)
 
 from __future__ import annotations
 
-from beaufort.testing._accuracy import MeasuredAccuracy
+from beaufort.evaluation.model_checks import MeasuredAccuracy
 from beaufort.testing._contracts import CORRUPTION_CONTRACTS, ContractError, check_corruption
 from beaufort.testing._models import MODEL_CONTRACTS, ModelFinding, check_model, measure_accuracy
 from beaufort.testing._stores import STORE_CONTRACTS, check_store

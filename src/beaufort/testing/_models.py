@@ -12,25 +12,24 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort.data.labels import LabelSpace
-from beaufort.metrics import entropy
-from beaufort.models import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    FilteredModel,
-    Model,
-    ModelSpec,
-    Network,
-    Preprocessing,
+from beaufort.evaluation.model_checks import (
+    CLEAR,
+    LEAST_IMAGES,
+    MeasuredAccuracy,
+    above_chance,
+    accuracy_gain,
+    judge_accuracy,
+    logit_distance,
+    predict_batches,
+    preprocessing_variants,
 )
+from beaufort.metrics import entropy
+from beaufort.models import FilteredModel, Model, ModelSpec, Network
 from beaufort.models.scoring import are_probabilities
-from beaufort.testing._accuracy import MeasuredAccuracy, above_chance, judge_accuracy
 from beaufort.testing._contracts import digit, example_image
 
-_ENOUGH = 16
-"""Minimum number of images to judge the preprocessing."""
-
-_CLEAR, _LIKELY = 3.0, 2.0
-"""Standard deviations by which another preprocessing must be better for a problem, and for a warning."""
+_LIKELY = 2.0
+"""Standard deviations by which another preprocessing must be better for a warning."""
 
 _ROUNDING = 1e-3
 """Tolerated difference between batches, as a fraction of the range of the logits."""
@@ -109,7 +108,7 @@ def check_model(
     if images is not None:
         fits = _check_preprocessing(unchecked, images, labels, space)
         findings += fits
-        if labels is not None and not fits and len(images) >= _ENOUGH:
+        if labels is not None and not fits and len(images) >= LEAST_IMAGES:
             findings += _accuracy(measure_accuracy(unchecked, images, labels, space=space, classes=classes))
     return findings
 
@@ -123,7 +122,7 @@ def measure_accuracy(
     classes: Sequence[str] = (),
 ) -> MeasuredAccuracy:
     """Return the accuracy of a model; the arguments are those of `check_model`."""
-    logits = _batched(model, images)
+    logits = predict_batches(model, images)
     return judge_accuracy(logits if space is None else space.apply(logits), labels, classes)
 
 
@@ -215,7 +214,7 @@ def same_every_time(trial: _Trial) -> list[ModelFinding]:
     again = trial.model(trial.images.copy())
     if np.array_equal(again, trial.logits, equal_nan=True):
         return []
-    far = _distance(again, trial.logits)
+    far = logit_distance(again, trial.logits)
     small = far <= trial.tolerance
     return [
         ModelFinding(
@@ -231,8 +230,14 @@ def same_every_time(trial: _Trial) -> list[ModelFinding]:
 
 def same_alone_as_in_a_batch(trial: _Trial) -> list[ModelFinding]:
     """The logits of an image do not depend on the rest of the batch, up to rounding."""
-    alone = np.concatenate([trial.model(image[None].copy()) for image in trial.images])
-    far = _distance(alone, trial.logits)
+    try:
+        alone = np.concatenate([trial.model(image[None].copy()) for image in trial.images])
+    except Exception as error:  # models may raise any error, such as batch normalization in training mode
+        message = f"the model fails on a single image: {type(error).__name__}: {error!s:.200}"
+        return [
+            ModelFinding("batch", "problem", message, "switch to evaluation mode, without batch statistics")
+        ]
+    far = logit_distance(alone, trial.logits)
     if far <= trial.tolerance:
         return []
     message = f"the logits of an image alone and in a batch differ by up to {far:.3g}"
@@ -242,7 +247,7 @@ def same_alone_as_in_a_batch(trial: _Trial) -> list[ModelFinding]:
 def same_in_any_order(trial: _Trial) -> list[ModelFinding]:
     """Rows of logits are in the order of the images."""
     turned = trial.model(np.ascontiguousarray(trial.images[::-1]))[::-1]
-    far = _distance(turned, trial.logits)
+    far = logit_distance(turned, trial.logits)
     if far <= trial.tolerance:
         return []
     message = f"the logits differ by up to {far:.3g} if the order of the images is reversed"
@@ -300,7 +305,7 @@ def takes_grey(trial: _Trial) -> list[ModelFinding]:
         return [
             ModelFinding("grey", "warning", f"the model fails on grayscale images: {error!s:.200}", advice)
         ]
-    if _distance(logits, stacked) <= trial.tolerance:
+    if logit_distance(logits, stacked) <= trial.tolerance:
         return []
     return [
         ModelFinding(
@@ -346,14 +351,14 @@ def _check_preprocessing(
     model: Model, images: Bytes, labels: NDArray[Any] | None, space: LabelSpace
 ) -> list[ModelFinding]:
     """No other range or channel order is clearly better."""
-    if len(images) < _ENOUGH:
+    if len(images) < LEAST_IMAGES:
         return []
-    declared = space.apply(_batched(model, images))
+    declared = space.apply(predict_batches(model, images))
     best: tuple[float, str, str, NDArray[Any]] | None = None
-    for what, option, variant in _variants(model, images):
-        logits = space.apply(_batched(variant, images))
+    for what, option, variant in preprocessing_variants(model, images):
+        logits = space.apply(predict_batches(variant, images))
         better = (
-            _by_accuracy(declared, logits, labels)
+            accuracy_gain(declared, logits, labels)
             if labels is not None
             else _by_information(declared, logits)
         )
@@ -368,78 +373,11 @@ def _check_preprocessing(
             return []  # better by chance: something else is wrong
         was, now = (float((rows.argmax(axis=1) == labels).mean()) for rows in (declared, logits))
         message = f"the accuracy on {len(images)} images is {was:.1%} as loaded and {now:.1%} with {option}"
-        level = "problem" if better >= _CLEAR else "warning"
+        level = "problem" if better >= CLEAR else "warning"
     else:
         message = f"predictions on {len(images)} images are more certain and more diverse with {option}"
         level = "warning"
     return [ModelFinding(what, level, message, f"load it with {option}, or check with more labeled images")]
-
-
-def _variants(model: Model, images: Bytes) -> Iterator[tuple[str, str, Model]]:
-    """Yield other preprocessings: what differs, the options that select it, and the model with it."""
-    if isinstance(model, FilteredModel):
-        for what, option, inside in _variants(model.model, images):
-            yield what, option, replace(model, model=inside)
-        return
-    colored = images.shape[-1] == 3 and bool((images[..., 0] != images[..., 2]).any())
-    if not isinstance(model, Network):
-        if colored:
-            yield "channel order", "reversed channels", _Swapped(model)
-        return
-    here = model.spec.preprocessing
-    ranges = [("", here)] if here.dtype == "uint8" else [("", here), *_ranges(here)]
-    for option, range_ in ranges:
-        if option:
-            yield "range", option, model.with_preprocessing(range_)
-        if colored and here.channels == 3:
-            order = "RGB" if here.order == "BGR" else "BGR"
-            both = f"{option} order={order}".strip()
-            what = "range and channel order" if option else "channel order"
-            yield what, both, model.with_preprocessing(replace(range_, order=order))
-
-
-def _ranges(here: Preprocessing) -> Iterator[tuple[str, Preprocessing]]:
-    channels = here.channels
-    half = (0.5,) * channels
-    known: dict[str, tuple[str, tuple[float, ...], tuple[float, ...]]] = {
-        "range=0..1": ("0..1", (), ()),
-        "range=0..255": ("0..255", (), ()),
-        "range=-1..1": ("0..1", half, half),
-    }
-    if channels == 3:
-        options = f"mean={','.join(map(str, IMAGENET_MEAN))} std={','.join(map(str, IMAGENET_STD))}"
-        known[f"range=0..1 {options}"] = ("0..1", IMAGENET_MEAN, IMAGENET_STD)
-    for option, (top, mean, std) in known.items():
-        other = replace(here, value_range=top, mean=mean, std=std)
-        if other != here:
-            yield option, other
-
-
-@dataclass(frozen=True)
-class _Swapped:
-    """A model whose input channels are reversed."""
-
-    model: Model
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.model.spec
-
-    def __call__(self, images: Bytes) -> Any:
-        return self.model(np.ascontiguousarray(images[..., ::-1]))
-
-
-def _batched(model: Model, images: Bytes) -> NDArray[Any]:
-    return np.concatenate([model(images[start : start + 32]) for start in range(0, len(images), 32)])
-
-
-def _by_accuracy(declared: NDArray[Any], other: NDArray[Any], labels: NDArray[Any]) -> float:
-    """Return how much more accurate `other` is, in standard deviations of the images on which they differ."""
-    was, now = declared.argmax(axis=1) == labels, other.argmax(axis=1) == labels
-    gained, lost = int((now & ~was).sum()), int((was & ~now).sum())
-    if (gained - lost) / len(labels) < 0.02:
-        return 0.0
-    return float((gained - lost) / np.sqrt(gained + lost))
 
 
 def _by_information(declared: NDArray[Any], other: NDArray[Any]) -> float:
@@ -457,12 +395,3 @@ def _information(logits: NDArray[Any]) -> float:
 
     p = softmax(logits.astype(np.float64), axis=1)
     return entropy(p.mean(axis=0, keepdims=True)) - entropy(p)
-
-
-def _distance(a: Any, b: Any) -> float:
-    """Return the largest difference; infinite for different shapes; two NaN are equal."""
-    if np.shape(a) != np.shape(b):
-        return float("inf")
-    both = np.isnan(a) & np.isnan(b)
-    apart = np.where(both, 0.0, np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)))
-    return float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
