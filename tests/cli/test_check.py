@@ -89,7 +89,8 @@ def test_unreadable_images_without_labels_are_listed(tmp_path: Path) -> None:
 def test_wrong_class_count() -> None:
     code, out, _ = run("check", "python:check_nets:colors", "--set", "classes=10", "--set", "version=1")
     assert code == 1
-    assert "problem: class count: there are 3 logits an image" in out
+    assert "problem: class count: " in out
+    assert "3 logits" in out
 
 
 def test_unusable() -> None:
@@ -114,7 +115,8 @@ def test_labeled_images_check_the_channel_order(tmp_path: Path) -> None:
     arguments = [*KNOWN, "--set", "order=BGR", "--data", "samples.npz"]
     code, out, _ = run("check", "python:check_nets:colors", *arguments)
     assert code == 1
-    assert "problem: channel order: accuracy on 60 images" in out
+    assert "problem: channel order: " in out
+    assert "60 images" in out
     assert "load it with order=RGB" in out
 
 
@@ -161,8 +163,9 @@ def test_a_wrong_class_order_is_found(tmp_path: Path) -> None:
     order.write_text("green\nblue\nred\n")
     code, out, _ = run("check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--data", "data")
     assert code == 1
-    assert "problem: class order: 0.0% of 90 images are right, no better than chance (33.3%)" in out
-    assert "100.0% are" in out
+    assert "problem: class order: " in out
+    assert "90 images: 0.0%, no better than chance (33.3%)" in out
+    assert "100.0%" in out
     assert "--classes FILE" in out
     assert "range" not in out.split("problem:")[1]
     order.write_text("red\ngreen\nblue\n")
@@ -178,7 +181,7 @@ def test_accuracy_at_chance_without_a_visible_reason(tmp_path: Path) -> None:
     assert code == 1
     assert "problem: accuracy:" in out
     reasons = out.split("likely reasons")[1]
-    places = [reasons.index(word) for word in ("order of the classes", "range", "BGR", "mean and std")]
+    places = [reasons.index(word) for word in ("order of classes", "range", "BGR", "mean and std")]
     assert places == sorted(places)
 
 

@@ -67,9 +67,9 @@ def test_a_torch_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "says"),
     [
-        ([], "models must be at least one, got none"),
+        ([], "models must not be empty"),
         (3, "or a list of these; got an object of type int"),
-        ([3], "a model must be a text .* got an object of type int"),
+        ([3], "got an object of type int"),
         ({"a": MODEL}, "or a list of these; got an object of type dict"),
         ([dict], "got the class dict, not an object of it"),
         (None, "got an object of type NoneType"),
@@ -295,7 +295,7 @@ def test_options_that_cannot_be(tmp_path: Path, options: dict[str, Any], says: s
     [
         ({"first": 1.5}, "first must be a positive integer, got 1.5"),
         ({"batch_size": 0}, "batch_size must be a positive integer, got 0"),
-        ({"strict": "no"}, "strict must be true or false, got 'no'"),
+        ({"strict": "no"}, "strict must be True or False, got 'no'"),
         ({"prepare": "all"}, "prepare must be 'none'.*got 'all'"),
     ],
 )
@@ -323,7 +323,8 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert all(one.reused for one in again.results)
 
 
-def test_pictures_of_pil_are_read_as_those_in_files(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_model_checks")
+def test_pil_images_are_read_as_those_in_files(tmp_path: Path) -> None:
     deep = Image.fromarray((np.arange(32 * 32).reshape(32, 32) * 64).astype(np.uint16))
     glass = Image.new("RGBA", (32, 32), (0, 0, 0, 0))
     seen = []
