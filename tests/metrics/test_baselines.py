@@ -103,22 +103,22 @@ def test_one_of_your_own() -> None:
         (
             lambda: get_baseline("alexnet").select(["rain"], [1]),
             MissingResultsError,
-            "no error under rain; it has gaussian_noise",
+            "no error under rain, .* gaussian_noise",
         ),
         (
             lambda: get_baseline("alexnet").select(["saturate"], [1, 2]),
             MissingResultsError,
-            "only their average under saturate, got 1, 2",
+            "under saturate, got 1, 2",
         ),
         (
             lambda: get_baseline("alexnet").select(["fog"], "published"),
             MissingResultsError,
-            "must be among 1, 2, 3, 4, 5, those of the baseline .* under fog, got published",
+            "1, 2, 3, 4, 5 under fog, got published",
         ),
         (
             lambda: get_baseline("conv1").select(["fog"], [1]),
             MissingResultsError,
-            "must be among published, those of the baseline .* under fog, got 1",
+            "published under fog, got 1",
         ),
         (lambda: get_baseline("alexnet").select(["fog"], [6]), OptionError, r"got \[6\]"),
         (lambda: get_baseline("alexnet").select(["fog"], []), OptionError, r"got \[\]"),

@@ -131,17 +131,17 @@ ONE = {"fog": (0.5, 0.6)}
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: mean_corruption_error({}, ONE), MissingResultsError, "needs fog: evaluate"),
+        (lambda: mean_corruption_error({}, ONE), MissingResultsError, "under fog"),
         (lambda: mean_corruption_error(ONE, {}), MissingResultsError, "at least one corruption"),
-        (lambda: relative_mean_corruption_error({}, 0.1, ONE, 0.1), MissingResultsError, "needs fog"),
+        (lambda: relative_mean_corruption_error({}, 0.1, ONE, 0.1), MissingResultsError, "under fog"),
         (lambda: mean_accuracy({}), MissingResultsError, "at least one row"),
         (lambda: mean_error({}), MissingResultsError, "at least one row"),
         (lambda: mean_error({"fog": ()}), MissingResultsError, "fog must not be empty"),
-        (lambda: mean_error({"fog": (0.1, np.nan)}), MetricError, "must not contain NaN, got 1 among 2"),
+        (lambda: mean_error({"fog": (0.1, np.nan)}), MetricError, "must not contain NaN, got 1 in 2"),
         (lambda: mean_error({"fog": (10.0, 50.0)}), MetricError, "divide percent by 100"),
         (lambda: mean_error({"fog": (-0.5, 0.5)}), MetricError, "from -0.5 to 0.5"),
-        (lambda: mean_corruption_error(ONE, {"fog": (0.0, 0.0)}), MetricError, "makes no errors under fog"),
-        (lambda: mean_corruption_error(ONE, {"fog": (0.5,)}), MetricError, "2 severities .* baseline's 1"),
+        (lambda: mean_corruption_error(ONE, {"fog": (0.0, 0.0)}), MetricError, "baseline under fog.* is 0"),
+        (lambda: mean_corruption_error(ONE, {"fog": (0.5,)}), MetricError, "2 severities .* baseline has 1"),
         (
             lambda: corruption_error((0.5,), [[0.0], [0.5]]),
             MetricError,
@@ -150,7 +150,7 @@ ONE = {"fog": (0.5, 0.6)}
         (
             lambda: relative_mean_corruption_error(ONE, 0.1, {"fog": (0.2, 0.2)}, 0.2),
             MetricError,
-            "no higher than on clean images",
+            "not higher than on clean images",
         ),
         (
             lambda: relative_corruption_error((0.5,), np.nan, (0.5,), 0.1),

@@ -78,7 +78,7 @@ def test_batches_add_up_to_the_function(kind: str, seed: int, cut: int) -> None:
 def test_the_shape_of_life(kind: str) -> None:
     logits, labels = batch()
     metric = MAKERS[kind]()
-    with pytest.raises(MissingResultsError, match="has seen no images"):
+    with pytest.raises(MissingResultsError, match="has no images"):
         metric.compute()
     with torch.inference_mode():
         metric.update(logits.half().bfloat16(), labels)
@@ -171,7 +171,7 @@ def small() -> Any:
         (lambda: classes.BrierScore().merge_state(classes.Entropy()), MetricError, "same class and settings"),
         (lambda: small().update(*batch(), "fig", 1), UnknownNameError, "did you mean 'fog'"),
         (lambda: small().update(*batch(), "fog", 2), OptionError, "got 2 under fog"),
-        (lambda: small().update(*batch(), None, 2), OptionError, "needs a corruption"),
+        (lambda: small().update(*batch(), None, 2), OptionError, "requires a corruption"),
         (
             lambda: classes.MeanCorruptionError(
                 metrics.Baseline(name="mine", errors={"fog": (0.5,)}, severities=(1,)), relative=True
@@ -296,5 +296,6 @@ def test_the_error_without_torch(tmp_path: Path) -> None:
     probe = "import sys; sys.modules['torch'] = None\nimport beaufort.metrics.torch"
     child = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     assert (
-        "MissingExtraError: beaufort.metrics.torch needs torch: pip install 'beaufort[torch]'" in child.stderr
+        "MissingExtraError: beaufort.metrics.torch requires torch: pip install 'beaufort[torch]'"
+        in child.stderr
     )

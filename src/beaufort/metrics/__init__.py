@@ -1,7 +1,7 @@
 """Metrics as pure functions of arrays, their published values, and statistics: intervals and tests.
 
-Shares are in [0, 1]. Nothing here answers 0 or NaN for "no data". The classes for training loops are
-in `beaufort.metrics.torch`, which is imported by name.
+Proportions are in [0, 1]. No metric returns 0 or NaN for "no data". Classes for training loops are in
+`beaufort.metrics.torch`, which must be imported explicitly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays from input, and errors about what is wrong with it."""
+"""Validation of the arrays that metrics take."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from beaufort._core.errors import BeaufortError
 Floats: TypeAlias = NDArray[np.float64]
 
 Value: TypeAlias = Any
-"""A float; for input with leading axes (resamples, say), an array with just these axes."""
+"""A float, or an array of the leading axes of the input, such as resamples."""
 
 
 class MetricError(BeaufortError, ValueError):
-    """Numbers from which a metric cannot be computed."""
+    """Values from which a metric cannot be computed."""
 
 
 class MissingResultsError(BeaufortError, LookupError):
-    """Results that a metric needs and that are missing."""
+    """Missing results that a metric requires."""
 
 
 _SLACK = 1e-9
-"""How far a share may lie outside [0, 1]: sums in another order end a few bits off."""
+"""Tolerance for proportions outside of [0, 1], because of rounding."""
 
 _SUM_SLACK = 1e-3
-"""How far a row of probabilities may be from adding up to 1: float16 has three digits."""
+"""Tolerance for the sum of probabilities; float16 has three digits."""
 
 
 def as_value(array: NDArray[Any]) -> Value:
-    """A float if the array is a single number."""
+    """Return a float if the array is a single number."""
     return float(array) if np.ndim(array) == 0 else array
 
 
 def floats(values: ArrayLike, what: str) -> Floats:
-    """Numbers, none of them NaN, and at least one."""
+    """Return a non-empty array without NaN."""
     array = _not_empty(np.asarray(values, np.float64), what)
     if np.isnan(array).any():
         raise MetricError(
-            f"{what} must not contain NaN, got {np.isnan(array).sum()} among {array.size} values; leave "
-            "missing results out, or evaluate them"
+            f"{what} must not contain NaN, got {np.isnan(array).sum()} in {array.size} values; omit missing "
+            "results, or evaluate them"
         )
     return array
 
 
 def fractions(values: ArrayLike, what: str) -> Floats:
-    """Numbers in [0, 1]."""
+    """Return an array of numbers in [0, 1]."""
     array = floats(values, what)
     low, high = array.min(), array.max()
     if low < -_SLACK or high > 1 + _SLACK:
@@ -57,7 +57,7 @@ def fractions(values: ArrayLike, what: str) -> Floats:
 
 
 def class_indices(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Classes: an array of an integer type."""
+    """Return an array of class indices, of an integer type."""
     array = _not_empty(np.asarray(values), what)
     if array.dtype.kind not in "iu":
         raise MetricError(f"{what} must be integers (class indices), got dtype {array.dtype}")
@@ -73,21 +73,21 @@ def _not_empty(array: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def validate_images(count: int, what: str, array: NDArray[Any], *, axes: int) -> None:
-    """An array of `axes` axes, the first as long as there are images."""
+    """Raise an error unless an array has `axes` axes, the first one of images."""
     if array.ndim != axes or len(array) != count:
         shape = f"({count},)" if axes == 1 else f"({count}, classes)"
         raise MetricError(f"{what} must have shape {shape}, got {array.shape}")
 
 
 def probabilities(p: ArrayLike) -> Floats:
-    """Distributions over classes, one a row."""
+    """Return probabilities, one distribution per row."""
     array = floats(p, "p")
     if array.ndim != 2:
         raise MetricError(f"p must have shape (images, classes), got {array.shape}")
     sums = array.sum(axis=1)
     if array.min() < -_SLACK or np.abs(sums - 1).max() > _SUM_SLACK:
         raise MetricError(
-            f"each row of p must be probabilities that sum to 1, got values from {array.min():g} to "
+            f"rows of p must be probabilities that sum to 1, got values from {array.min():g} to "
             f"{array.max():g} and sums from {sums.min():g} to {sums.max():g}; take the softmax of logits "
             "first"
         )

@@ -1,4 +1,4 @@
-"""Names of metrics, and what a reader must know of each to make sense of its number."""
+"""The registry of metrics, with their titles, units and directions."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from beaufort._core.registry import Registry
 Better = Literal["lower", "higher"]
 
 Unit = Literal["share", "ratio", "nats", "score"]
-"""`share`: in [0, 1], shown in percent; `ratio`: 1 is the baseline, shown in percent; `score`: a number."""
+"""`share`: a fraction, shown in percent; `ratio`: relative to a baseline, in percent; `score`: a number."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A named number; called, it is the function that makes it."""
+    """A metric; calling it calls its function."""
 
     name: str
-    """As in a suite: `mce`."""
+    """Name in suites, such as `mce`."""
     title: str
-    """As in a table: `mCE`."""
+    """Name in tables, such as `mCE`."""
     better: Better | None
-    """Which way is good; None where neither is."""
+    """Direction of better values; None if there is none."""
     unit: Unit
     summary: str
-    """What it is, in one sentence."""
+    """Description in one sentence."""
     function: Callable[..., Any] = field(repr=False)
     of_errors: bool = False
-    """Whether it sums up a suite, so that one may ask for it: a function of the mean error under each
-    corruption, by name, and of the clean error, None without clean images."""
+    """Whether suites can use it: a function of the mean error under each corruption, by name, and of the
+    clean error, which is None without clean images."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """What the function gives."""
+        """Return the value of the function."""
         return self.function(*args, **options)
 
     @property
@@ -44,7 +44,7 @@ class Metric:
         return self.unit in ("share", "ratio")
 
     def shown(self, value: Any) -> str:
-        """An estimate of it as people read it: in percent, or as the number it is.
+        """Return a value as text, in percent if the metric is.
 
         >>> metrics["mce"].shown(0.767), metrics["nll"].shown(1.2)
         ('76.7%', '1.20')
@@ -53,7 +53,7 @@ class Metric:
 
 
 metrics = Registry[Metric]("metric")
-"""Every metric that is one number, by name."""
+"""All metrics by name."""
 
 
 def metric(
@@ -64,14 +64,14 @@ def metric(
     unit: Unit = "share",
     of_errors: bool = False,
 ) -> Callable[[F], F]:
-    """Register a function as a metric; the function stays what it is.
+    """Register a function as a metric, and return the function.
 
     Args:
-        name: the function's own if not given.
-        better: which way is good.
-        title: what tables call it; made of the name if not given.
-        unit: what its values are.
-        of_errors: whether suites can ask for it; see `Metric.of_errors`.
+        name: name of the metric; the function's if None.
+        better: direction of better values.
+        title: name in tables; derived from the name if None.
+        unit: unit of its values.
+        of_errors: whether suites can use it; see `Metric.of_errors`.
 
     >>> metrics["mce"].title
     'mCE'

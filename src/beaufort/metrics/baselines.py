@@ -1,7 +1,7 @@
-"""Baselines: the errors that others are divided by, as published.
+"""Published baselines, whose errors are the divisors of corruption errors.
 
-`alexnet` is what suites mean: the errors by severity whose averages are in common use. `alexnet-paper` has
-the averages that the paper's appendix prints with one decimal. `conv1` is MNIST-C's.
+`alexnet`, the default of suites, has the errors by severity in common use. `alexnet-paper` has the means in
+the paper's appendix, with one decimal. `conv1` is the baseline of MNIST-C.
 """
 
 from __future__ import annotations
@@ -18,37 +18,34 @@ from beaufort.metrics.corruption import Errors
 from beaufort.metrics.published import read_sheet
 
 BASELINE_NAMES = ("alexnet", "alexnet-paper", "conv1")
-"""The baselines that are files of the package, `data/<name>.csv`."""
+"""Names of the baselines in `data/<name>.csv`."""
 
 Severities: TypeAlias = Sequence[int | float] | Literal["published"] | None
-"""1 to 5; `published` (or None) for the one severity that each corruption was published at, as in MNIST-C."""
+"""Severities 1 to 5; `published` or None for the single published severity, as in MNIST-C."""
 
 _ALL = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """A model's errors, clean and under corruptions, to divide others by.
-
-    One of your own, made of the results of a stored model, is as good as those of the package.
-    """
+    """The errors of a model on clean images and under corruptions, as the divisors of CE."""
 
     name: str
     errors: Mapping[str, tuple[float, ...]]
-    """By corruption, one for each of `severities`; a single one for a corruption in `averaged`."""
+    """Errors by corruption, one per severity; a single one for corruptions in `averaged`."""
     severities: tuple[int, ...] | Literal["published"] | None
-    """Which severities the errors are of; None if there are only averages over 1 to 5."""
+    """Severities of the errors; None if only means over severities 1 to 5 are known."""
     averaged: frozenset[str] = frozenset()
-    """Corruptions of which only the average over severities 1 to 5 is known."""
+    """Corruptions of which only the mean over severities 1 to 5 is known."""
     benchmark: tuple[str, ...] = ()
-    """The corruptions that count in a published benchmark; all of them if not given."""
+    """Corruptions of the published benchmark; all if empty."""
     clean: float | None = None
-    """The error on clean images."""
+    """Error on clean images."""
     title: str = ""
     source: str = ""
-    """Where the figures are from."""
+    """Source of the values."""
     classes: int | None = None
-    """How many classes the model chose from: errors among others are not comparable; None if nobody says."""
+    """Number of classes of the model; errors with other classes are not comparable. None if unknown."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "errors", dict(self.errors))
@@ -62,16 +59,15 @@ class Baseline:
             if len(fractions(values, f"the error of {self.name} under {name}")) != wanted:
                 raise MetricError(
                     f"the baseline {self.name!r} must have {wanted} errors under {name} (one per severity, "
-                    f"or one if only their average is known), got {len(values)}"
+                    f"or one if only their mean is known), got {len(values)}"
                 )
         if self.clean is not None:
             fractions(self.clean, f"the clean error of {self.name}")
 
     def select(self, corruptions: Iterable[str], severities: Severities) -> Errors:
-        """The errors to divide by, for some corruptions at some severities, in the order given.
+        """Return the errors for some corruptions and severities, in the given order.
 
-        Where only the average over severities 1 to 5 is known, it comes as a plain number, and just these
-        severities must be asked for.
+        If only the mean over severities 1 to 5 is known, it is a number, and all five are required.
 
         >>> get_baseline("alexnet").select(["fog", "snow"], [1, 5])
         {'fog': (0.67474, 0.945), 'snow': (0.71726, 0.94952)}
@@ -79,14 +75,14 @@ class Baseline:
         {'fog': 0.819}
         >>> get_baseline("alexnet-paper").select(["fog"], [1, 5])
         Traceback (most recent call last):
-        beaufort.metrics._checks.MissingResultsError: severities must be 1 to 5 for the \
-baseline 'alexnet-paper', which has only their average under fog, got 1, 5; use all five, or another baseline
+        beaufort.metrics._checks.MissingResultsError: the baseline 'alexnet-paper' has only the mean over \
+severities 1 to 5 under fog, got 1, 5; use all five, or another baseline
         """
         names = list(corruptions)
         if absent := [name for name in names if name not in self.errors]:
             raise MissingResultsError(
-                f"the baseline {self.name!r} has no error under {', '.join(absent)}; it has "
-                f"{', '.join(self.errors)}: leave the others out, or take another baseline"
+                f"the baseline {self.name!r} has no error under {', '.join(absent)}, but only under "
+                f"{', '.join(self.errors)}; omit the others, or use another baseline"
             )
         wanted = _levels(severities)
         return {name: self._at(name, wanted) for name in names}
@@ -97,16 +93,16 @@ baseline 'alexnet-paper', which has only their average under fog, got 1, 5; use 
             if wanted != "published" and set(wanted) == set(_ALL):
                 return values[0]
             raise MissingResultsError(
-                f"severities must be 1 to 5 for the baseline {self.name!r}, which has only their average "
-                f"under {name}, got {_text(wanted)}; use all five, or another baseline"
+                f"the baseline {self.name!r} has only the mean over severities 1 to 5 under {name}, got "
+                f"{_text(wanted)}; use all five, or another baseline"
             )
         if wanted == self.severities:
             return values
         assert self.severities is not None
         if wanted == "published" or self.severities == "published" or set(wanted) - set(self.severities):
             raise MissingResultsError(
-                f"severities must be among {_text(self.severities)}, those of the baseline {self.name!r} "
-                f"under {name}, got {_text(wanted)}; use some of those, or another baseline"
+                f"the baseline {self.name!r} has only the severities {_text(self.severities)} under {name}, "
+                f"got {_text(wanted)}; use some of them, or another baseline"
             )
         return tuple(values[self.severities.index(level)] for level in wanted)
 
@@ -127,7 +123,7 @@ def _text(severities: tuple[int, ...] | Literal["published"]) -> str:
 
 
 def get_baseline(name: str) -> Baseline:
-    """A published baseline.
+    """Return a published baseline.
 
     >>> get_baseline("alexnet").clean
     0.435

@@ -1,4 +1,4 @@
-"""Whether a model is as often right as it is sure."""
+"""Calibration: the difference between confidence and accuracy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from beaufort.metrics._metric import metric
 
 
 class CalibrationBins(NamedTuple):
-    """Sums over the images of each bin, so that those of parts add up."""
+    """Sums over the images of each bin, which are additive over parts of a dataset."""
 
     counts: Floats
     confidence_sums: Floats
@@ -31,15 +31,15 @@ class CalibrationBins(NamedTuple):
 
 @metric("ece", title="ECE", better="lower")
 def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = 15) -> float:
-    """Average distance between how sure a model is and how often it is right.
+    """Return the mean absolute difference between confidence and accuracy.
 
-    Images are put into bins of equal width by confidence, and the distance of each bin counts as often as
-    it has images (Guo et al., 2017).
+    Images are grouped into bins of equal width by confidence; bins are weighted by their numbers of images
+    (Guo et al., 2017).
 
     Args:
-        confidence: the probability of each image's best answer.
-        correct: whether that answer is right.
-        bins: how many.
+        confidence: probability of the predicted class of each image.
+        correct: whether the prediction is correct.
+        bins: number of bins.
 
     >>> expected_calibration_error([0.75, 0.75, 0.75, 0.75], [True, True, False, False])
     0.25
@@ -48,7 +48,7 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
 
 
 def calibration_bins(confidence: ArrayLike, correct: ArrayLike, bins: int = 15) -> CalibrationBins:
-    """How many images each bin has, and what their confidences and right answers add up to.
+    """Return the number of images in each bin, and the sums of their confidences and correct predictions.
 
     >>> calibration_bins([0.25, 0.75, 1.0], [False, True, True], bins=2).confidence_sums
     array([0.25, 1.75])
@@ -66,7 +66,7 @@ def _sums(place: NDArray[np.intp], weights: Floats, bins: int) -> Floats:
 
 
 def confidence_bin(confidence: ArrayLike, bins: int = 15) -> NDArray[np.intp]:
-    """The bin of each confidence: bin i has those above i / bins, up to (i + 1) / bins; 0 is in the first.
+    """Return the bin of each confidence: bin i is (i / bins, (i + 1) / bins], and 0 is in the first one.
 
     >>> confidence_bin([0.0, 0.5, 0.51, 1.0], bins=2)
     array([0, 0, 1, 1])
@@ -76,7 +76,7 @@ def confidence_bin(confidence: ArrayLike, bins: int = 15) -> NDArray[np.intp]:
 
 
 def ece_from_bins(count: ArrayLike, confidence_sum: ArrayLike, correct_sum: ArrayLike) -> Value:
-    """Expected calibration error from sums by bin, bins on the last axis; leading axes are carried through.
+    """Return the expected calibration error from sums by bin on the last axis; leading axes are kept.
 
     >>> ece_from_bins([1, 3], [0.25, 2.5], [0, 3])
     0.1875
@@ -90,5 +90,5 @@ def ece_from_bins(count: ArrayLike, confidence_sum: ArrayLike, correct_sum: Arra
         )
     total = images_in.sum(axis=-1)
     if (total <= 0).any():
-        raise MissingResultsError("the bins have no images: evaluate some first")
+        raise MissingResultsError("the bins have no images")
     return as_value(np.asarray(np.abs(sure - right).sum(axis=-1) / total))

@@ -1,4 +1,4 @@
-"""How often a model is right: over all images, and class by class."""
+"""Accuracy over all images, and by class."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from beaufort.metrics._metric import metric
 
 
 class ClassAccuracy(NamedTuple):
-    """How a class fares."""
+    """Accuracy of a class."""
 
     label: int
     accuracy: float
     n: int
-    """Images that have the label."""
+    """Number of images with the label."""
 
 
 @metric(better="higher")
 def accuracy(labels: ArrayLike, top: ArrayLike, k: int = 1) -> float:
-    """Share of images whose label is among the k best answers.
+    """Return the fraction of images whose label is among the k most probable classes.
 
     Args:
-        labels: the true class of each image.
-        top: the answers, best first, `(images, k or more)`; `(images,)` will do for k = 1.
-        k: how many answers count.
+        labels: label of each image.
+        top: predicted classes, most probable first, `(images, k or more)`, or `(images,)` for k = 1.
+        k: number of classes that count.
 
     >>> accuracy([0, 1, 2, 3], [[0, 1], [0, 1], [0, 1], [3, 0]])
     0.5
@@ -40,7 +40,7 @@ def accuracy(labels: ArrayLike, top: ArrayLike, k: int = 1) -> float:
 
 @metric(better="lower")
 def error(labels: ArrayLike, top: ArrayLike, k: int = 1) -> float:
-    """Share of images whose label is not among the k best answers.
+    """Return the fraction of images whose label is not among the k most probable classes.
 
     >>> error([0, 1, 2, 3], [0, 0, 0, 3])
     0.5
@@ -49,21 +49,21 @@ def error(labels: ArrayLike, top: ArrayLike, k: int = 1) -> float:
 
 
 def _hits(labels: ArrayLike, top: ArrayLike, k: int) -> NDArray[np.bool_]:
-    truth, answers = class_indices(labels, "labels"), class_indices(top, "top")
-    if answers.ndim == 1:
-        answers = answers[:, None]
+    truth, predicted = class_indices(labels, "labels"), class_indices(top, "top")
+    if predicted.ndim == 1:
+        predicted = predicted[:, None]
     validate_images(truth.size, "labels", truth, axes=1)
-    validate_images(truth.size, "top", answers, axes=2)
-    if validate_count("k", k) > answers.shape[1]:
+    validate_images(truth.size, "top", predicted, axes=2)
+    if validate_count("k", k) > predicted.shape[1]:
         raise MetricError(
-            f"k must be at most {answers.shape[1]}, the number of answers per image in top, got {k}"
+            f"k must be at most {predicted.shape[1]}, the number of classes per image in top, got {k}"
         )
-    hits: NDArray[np.bool_] = (answers[:, :k] == truth[:, None]).any(axis=1)
+    hits: NDArray[np.bool_] = (predicted[:, :k] == truth[:, None]).any(axis=1)
     return hits
 
 
 def per_class_accuracy(labels: ArrayLike, predicted: ArrayLike) -> dict[int, float]:
-    """Share of right answers among the images of each class that has any, by class.
+    """Return the accuracy of each class that has images.
 
     >>> per_class_accuracy([0, 0, 2, 2], [0, 1, 2, 2])
     {0: 0.5, 2: 1.0}
@@ -72,10 +72,10 @@ def per_class_accuracy(labels: ArrayLike, predicted: ArrayLike) -> dict[int, flo
 
 
 def worst_classes(labels: ArrayLike, predicted: ArrayLike, count: int = 5) -> list[ClassAccuracy]:
-    """The classes with the lowest accuracy, worst first.
+    """Return the classes with the lowest accuracy, worst first.
 
-    Of equal ones that with more images comes first, then that with the lower number. Fewer than `count`
-    come if there are fewer classes.
+    Ties are sorted by the number of images, descending, then by label. The list is shorter than `count` if
+    there are fewer classes.
 
     >>> worst_classes([0, 0, 1, 2, 2], [0, 1, 0, 2, 2], count=2)
     [ClassAccuracy(label=1, accuracy=0.0, n=1), ClassAccuracy(label=0, accuracy=0.5, n=2)]

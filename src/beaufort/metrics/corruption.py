@@ -1,8 +1,8 @@
-"""Errors under corruptions, relative to a baseline's or plainly averaged.
+"""Errors under corruptions, relative to a baseline or averaged.
 
-Errors come by corruption, as arrays with the severities on the last axis: `{"fog": (0.2, 0.3, 0.5)}`.
-Leading axes, such as the resamples of a bootstrap, are carried through: from `(10_000, 5)` arrays
-comes a `(10_000,)` array. A plain number in place of an array is an average over the severities.
+Errors are arrays by corruption with severities on the last axis: `{"fog": (0.2, 0.3, 0.5)}`. Leading axes,
+such as bootstrap resamples, are kept: `(10_000, 5)` arrays give a `(10_000,)` array. A number in place of an
+array is a mean over severities.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from beaufort.metrics._checks import Floats, MetricError, MissingResultsError, V
 from beaufort.metrics._metric import metric
 
 Errors: TypeAlias = Mapping[str, ArrayLike]
-"""By corruption, the share of wrong answers at each severity (last axis), or a number: their average."""
+"""Error at each severity (last axis) by corruption, or the mean over severities."""
 
 
 @metric("ce", title="CE", better="lower", unit="ratio")
 def corruption_error(errors: ArrayLike, baseline: ArrayLike) -> Value:
-    """Error under one corruption, relative to a baseline's.
+    """Return the error under one corruption, relative to a baseline.
 
-    Errors are summed over the severities and then divided (Hendrycks & Dietterich, 2019); dividing severity
-    by severity and averaging is something else. Both must have the same severities, so as many. A
-    plain number is an average over these severities.
+    Errors are summed over severities and then divided (Hendrycks & Dietterich, 2019). Both must have the same
+    severities; a number is a mean over these severities.
 
     >>> corruption_error((0.25, 0.5), baseline=(0.5, 1.0))
     0.5
@@ -40,15 +39,15 @@ def corruption_error(errors: ArrayLike, baseline: ArrayLike) -> Value:
 def relative_corruption_error(
     errors: ArrayLike, clean: ArrayLike, baseline: ArrayLike, baseline_clean: ArrayLike
 ) -> Value:
-    """How much error one corruption adds to the clean error, relative to what it adds to a baseline's.
+    """Return the increase of the error under one corruption, relative to that of a baseline.
 
-    The clean error is subtracted at each severity, which is to subtract it from the average.
+    The clean error is subtracted at each severity.
 
     Args:
-        errors: by severity.
-        clean: on the clean images; no axis of severities.
+        errors: errors by severity.
+        clean: error on clean images, without the axis of severities.
         baseline: errors of the baseline, by severity.
-        baseline_clean: error of the baseline on the clean images.
+        baseline_clean: error of the baseline on clean images.
 
     >>> relative_corruption_error((0.375, 0.625), 0.25, baseline=(0.75, 1.0), baseline_clean=0.5)
     0.6666666666666666
@@ -58,10 +57,10 @@ def relative_corruption_error(
 
 @metric("mce", title="mCE", better="lower", unit="ratio")
 def mean_corruption_error(errors: Errors, baseline: Errors) -> Value:
-    """Average over corruptions of the error under each, relative to a baseline's.
+    """Return the mean over corruptions of the error relative to a baseline.
 
-    Errors are summed over the severities of a corruption before they are divided, and the ratios are averaged
-    over the corruptions of the baseline (Hendrycks & Dietterich, 2019). 1 is as good as the baseline.
+    Errors are summed over the severities of a corruption and then divided, and the ratios are averaged over
+    the corruptions of the baseline (Hendrycks & Dietterich, 2019). The baseline itself has 1.
 
     >>> mean_corruption_error({"fog": (0.25, 0.5)}, baseline={"fog": (0.5, 1.0)})
     0.5
@@ -74,11 +73,10 @@ def mean_corruption_error(errors: Errors, baseline: Errors) -> Value:
 def relative_mean_corruption_error(
     errors: Errors, clean: ArrayLike, baseline: Errors, baseline_clean: ArrayLike
 ) -> Value:
-    """Average over corruptions of the error that each adds, relative to what it adds to a baseline's.
+    """Return the mean over corruptions of the increase of the error relative to that of a baseline.
 
-    The clean error is subtracted at each severity; the ratios are averaged over the corruptions of the
-    baseline. Relative to the baseline's *loss* of accuracy, 1 is as good as the baseline; a model that is
-    bad on clean images can be good at this.
+    The clean error is subtracted at each severity, and the ratios are averaged over the corruptions of the
+    baseline. The baseline itself has 1. A model with low clean accuracy can have a low value.
 
     >>> alexnet = {"fog": (0.75, 1.0)}
     >>> relative_mean_corruption_error({"fog": (0.5, 0.75)}, 0.5, baseline=alexnet, baseline_clean=0.5)
@@ -92,11 +90,10 @@ def relative_mean_corruption_error(
 
 @metric(better="higher")
 def mean_accuracy(accuracies: Mapping[str, ArrayLike]) -> Value:
-    """Average of the rows' accuracies, each row an average over its severities.
+    """Return the mean accuracy over rows, each of which is averaged over its severities.
 
-    Every row that comes is averaged, and all weigh the same. Whether the clean images are one is for the
-    caller to say: the mean that MNIST-C prints has 16 rows, the 15 corruptions and the clean digits; for
-    other suites it is the corruptions alone.
+    All rows have the same weight. The caller decides whether clean images are a row: the mean of MNIST-C has
+    16 rows, including the clean digits; other suites average corruptions only.
 
     >>> mean_accuracy({"clean": 1.0, "fog": (0.75, 0.25)})
     0.75
@@ -106,9 +103,9 @@ def mean_accuracy(accuracies: Mapping[str, ArrayLike]) -> Value:
 
 @metric(better="lower")
 def mean_error(errors: Errors) -> Value:
-    """Average of the rows' errors, each row an average over its severities; no baseline divides it.
+    """Return the mean error over rows, each of which is averaged over its severities.
 
-    On CIFAR-10-C, and where it is said to be unnormalized, this is what others call mCE.
+    This is what is called mCE on CIFAR-10-C, and unnormalized mCE elsewhere.
 
     >>> mean_error({"fog": (0.25, 0.75), "snow": (0.5, 1.0)})
     0.625
@@ -118,16 +115,16 @@ def mean_error(errors: Errors) -> Value:
 
 def _mean_of_rows(rows: Mapping[str, ArrayLike], what: str, of: str) -> Value:
     if not rows:
-        raise MissingResultsError(f"{what} needs at least one row; evaluate at least one condition")
+        raise MissingResultsError(f"{what} requires at least one row")
     return _mean([_average(fractions(row, f"{of} under {name}")) for name, row in rows.items()])
 
 
 def _compare(what: str, errors: Errors, baseline: Errors) -> None:
     if not baseline:
-        raise MissingResultsError(f"{what} needs a baseline of at least one corruption, got none")
+        raise MissingResultsError(f"{what} requires a baseline of at least one corruption")
     if absent := [name for name in baseline if name not in errors]:
         raise MissingResultsError(
-            f"{what} needs {', '.join(absent)}: evaluate them, or leave them out of the baseline"
+            f"{what} has no errors under {', '.join(absent)}; evaluate them, or omit them from the baseline"
         )
 
 
@@ -136,7 +133,7 @@ def _mean(rows: list[Floats]) -> Value:
 
 
 def _average(values: Floats) -> Floats:
-    """Over the severities; a plain number is an average already."""
+    """Return the mean over severities; a number is a mean already."""
     return np.asarray(values.mean(axis=-1) if values.ndim else values)
 
 
@@ -145,9 +142,8 @@ def _pair(errors: ArrayLike, baseline: ArrayLike, name: str) -> tuple[Floats, Fl
     theirs = fractions(baseline, f"the baseline's error under {name}")
     if ours.ndim and theirs.ndim and ours.shape[-1] != theirs.shape[-1]:
         raise MetricError(
-            f"the errors under {name} have {ours.shape[-1]} severities (the last axis) and the baseline's "
-            f"{theirs.shape[-1]}; select those of the baseline that were evaluated, or give its average as a "
-            "number"
+            f"the errors under {name} have {ours.shape[-1]} severities (last axis), but the baseline has "
+            f"{theirs.shape[-1]}; select the evaluated ones, or pass the mean of the baseline as a number"
         )
     return _average(ours), _average(theirs)
 
@@ -156,8 +152,8 @@ def _ratio(errors: ArrayLike, baseline: ArrayLike, name: str) -> Floats:
     ours, theirs = _pair(errors, baseline, name)
     if (theirs <= 0).any():
         raise MetricError(
-            f"the baseline makes no errors under {name}{_where(theirs <= 0)}, and CE divides by them; "
-            f"leave {name} out, or take another baseline"
+            f"the error of the baseline under {name}, the divisor of CE, is 0{_where(theirs <= 0)}; omit "
+            f"{name}, or use another baseline"
         )
     return np.asarray(ours / theirs)
 
@@ -170,8 +166,8 @@ def _relative_ratio(
     base = np.asarray(theirs - fractions(baseline_clean, "the baseline's clean error"))
     if (base <= 0).any():
         raise MetricError(
-            f"the baseline's error under {name} is no higher than on clean images{_where(base <= 0)}, and "
-            f"relative errors divide by the difference; leave {name} out, or take another baseline"
+            f"the error of the baseline under {name} is not higher than on clean images{_where(base <= 0)}, "
+            f"but relative CE divides by the difference; omit {name}, or use another baseline"
         )
     return np.asarray(added / base)
 

@@ -1,4 +1,4 @@
-"""Scores of whole distributions: from probabilities `(images, classes)`, averaged over images."""
+"""Scores of probabilities `(images, classes)`, averaged over images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from beaufort.metrics._metric import metric
 
 @metric("brier", title="Brier score", better="lower", unit="score")
 def brier_score(p: ArrayLike, labels: ArrayLike) -> float:
-    """Squared distance between the probabilities and the truth, summed over classes: 0 to 2 (Brier, 1950).
+    """Return the squared distance of probabilities and label, summed over classes: 0 to 2 (Brier, 1950).
 
     >>> brier_score([[0.5, 0.5], [1.0, 0.0]], [0, 0])
     0.25
@@ -25,22 +25,20 @@ def brier_score(p: ArrayLike, labels: ArrayLike) -> float:
 
 @metric("nll", title="NLL", better="lower", unit="nats")
 def negative_log_likelihood(p: ArrayLike, labels: ArrayLike) -> float:
-    """Minus the logarithm of the true class's probability, in nats; infinite where that is 0.
+    """Return the negative logarithm of the probability of the label, in nats; infinite if that is 0.
 
     >>> negative_log_likelihood([[0.5, 0.5], [1.0, 0.0]], [0, 0])
     0.34657359027997264
     """
     rows, truth = _checked(p, labels)
     of_label = rows[np.arange(len(rows)), truth]
-    with np.errstate(
-        divide="ignore"
-    ):  # sure of something else: infinitely wrong, and no mistake of the input
+    with np.errstate(divide="ignore"):  # a probability of 0 for the label is valid input
         return float(-np.log(of_label).mean())
 
 
 @metric("entropy", better=None, unit="nats")
 def entropy(p: ArrayLike) -> float:
-    """How undecided the model is, right or wrong: 0 to log(classes), in nats.
+    """Return the entropy of the probabilities: 0 to log(classes), in nats.
 
     >>> entropy([[0.5, 0.5], [1.0, 0.0]])
     0.34657359027997264
@@ -56,7 +54,7 @@ def _checked(p: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     classes = rows.shape[1]
     if truth.min() < 0 or truth.max() >= classes:
         raise MetricError(
-            f"labels must be from 0 to {classes - 1}, as p has {classes} classes, got {truth.min()} to "
-            f"{truth.max()}; bring both to one label space first"
+            f"labels must be from 0 to {classes - 1}, because p has {classes} classes, got {truth.min()} to "
+            f"{truth.max()}; map both to one label space first"
         )
     return rows, truth

@@ -1,4 +1,4 @@
-"""Published figures that come with the package: CSV files whose first lines say where they are from."""
+"""Published results in CSV files, whose first lines name the source."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ TABLE_NAMES = (
     "mnist-c-figure3",
     "mnist-c-figure4",
 )
-"""The tables that are files of the package, `data/<name>.csv`."""
+"""Names of the tables in `data/<name>.csv`."""
 
 
 class Sheet(NamedTuple):
-    """A file of figures."""
+    """A file of published values."""
 
     facts: dict[str, str]
-    """Its lines `# key: text`."""
+    """Lines `# key: text`."""
     rows: list[dict[str, str]]
 
 
 def read_sheet(name: str) -> Sheet:
-    """The file `data/<name>.csv`."""
+    """Return the file `data/<name>.csv`."""
     text = (files("beaufort.metrics") / "data" / f"{name}.csv").read_text(encoding="utf-8")
     lines = text.splitlines()
     comments = [line.removeprefix("# ") for line in lines if line.startswith("#")]
@@ -43,11 +43,10 @@ def read_sheet(name: str) -> Sheet:
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable(Mapping[str, Mapping[str, float]]):
-    """A printed table: network → column → value.
+    """A published table: network → column → value.
 
-    Values are shares and ratios, a hundredth of the printed percent. Columns are corruptions, and `clean` (an
-    accuracy), `clean_error`, `mce`, `relative_mce` or `mean_accuracy`. A cell that could not be read is
-    absent.
+    Values are fractions and ratios, not percent. Columns are corruptions, and `clean` (an accuracy),
+    `clean_error`, `mce`, `relative_mce` or `mean_accuracy`. Illegible cells are missing.
     """
 
     name: str
@@ -56,9 +55,9 @@ class PublishedTable(Mapping[str, Mapping[str, float]]):
     note: str
     rows: Mapping[str, Mapping[str, float]]
     decimals: Mapping[str, int]
-    """By column, with how many decimals the percents are printed."""
+    """Number of printed decimals by column, in percent."""
     damaged: frozenset[tuple[str, str]]
-    """Network and column of the cells that could not be read."""
+    """Network and column of illegible cells."""
 
     def __getitem__(self, network: str) -> Mapping[str, float]:
         if network not in self.rows:
@@ -73,7 +72,7 @@ class PublishedTable(Mapping[str, Mapping[str, float]]):
 
 
 def published_table(name: str) -> PublishedTable:
-    """A table of a paper.
+    """Return a table of a paper.
 
     >>> published_table("imagenet-c-table1")["ResNet-50"]["mce"]
     0.767

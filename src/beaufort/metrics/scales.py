@@ -1,4 +1,4 @@
-"""Axes on which accuracies of ordinary models lie on a line."""
+"""Axes on which the accuracies of standard models are linearly related."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 class Scale(NamedTuple):
-    """A stretch of the axis from 0 to 100 percent.
+    """A transformation of the axis from 0 to 100 percent.
 
     >>> logit = get_scale("logit")
     >>> logit.forward([50.0, 75.0]).round(4).tolist()
@@ -28,23 +28,23 @@ class Scale(NamedTuple):
 
     name: str
     stretch: Callable[[Floats], Floats]
-    """From shares to the axis; shares of 0 and 1 may be infinite there."""
+    """Map percentages to the axis; 0 and 100 may be infinite."""
     shrink: Callable[[Floats], Floats]
-    """The way back."""
+    """Inverse of `stretch`."""
 
     def forward(self, percent: ArrayLike) -> Floats:
-        """Percentages on the axis."""
+        """Map percentages to the axis."""
         return self.stretch(np.asarray(percent, np.float64))
 
     def inverse(self, z: ArrayLike) -> Floats:
-        """Percentages from the axis."""
+        """Map values on the axis to percentages."""
         return self.shrink(np.asarray(z, np.float64))
 
 
 def _logit(percent: Floats) -> Floats:
-    share = percent / 100
+    fraction = percent / 100
     with np.errstate(divide="ignore"):
-        return np.log(share) - np.log1p(-share)
+        return np.log(fraction) - np.log1p(-fraction)
 
 
 def _sigmoid(z: Floats) -> Floats:
@@ -62,21 +62,21 @@ def _probit(percent: Floats) -> Floats:
     return np.array([one(float(value)) for value in percent.ravel()]).reshape(percent.shape)
 
 
-def _normal_share(z: Floats) -> Floats:
-    shares = [50 * math.erfc(-float(value) / math.sqrt(2)) for value in z.ravel()]
-    return np.array(shares).reshape(z.shape)
+def _inverse_probit(z: Floats) -> Floats:
+    percents = [50 * math.erfc(-float(value) / math.sqrt(2)) for value in z.ravel()]
+    return np.array(percents).reshape(z.shape)
 
 
 SCALES = {
     "logit": Scale("logit", _logit, _sigmoid),
-    "probit": Scale("probit", _probit, _normal_share),
+    "probit": Scale("probit", _probit, _inverse_probit),
     "linear": Scale("linear", lambda percent: percent, lambda z: z),
 }
-"""By name: `logit` is the paper's; `linear` is in percentage points."""
+"""By name: `logit` is used in the paper, `linear` is in percentage points."""
 
 
 def get_scale(name: str) -> Scale:
-    """A scale by name."""
+    """Return a scale by name."""
     if name not in SCALES:
         raise UnknownNameError(unknown_message("scale", name, SCALES))
     return SCALES[name]

@@ -1,6 +1,6 @@
-"""Stability over short sequences of one picture, as in ImageNet-P: how often predictions change.
+"""Stability over short sequences of perturbed frames, as in ImageNet-P: how often predictions change.
 
-Labels are not used: a model that always says the same scores 0. Print the clean error beside these.
+Labels are not used: a model that always predicts the same class has 0. Report the clean error as well.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from beaufort.metrics._checks import Floats, MetricError, MissingResultsError
 from beaufort.metrics._metric import metric
 
 Against = Literal["previous", "first"]
-"""What a frame is compared with: one before it, or, where frames are noise anew, the first of all."""
+"""Frame to compare with: a previous one, or the first one, for sequences of independent noise."""
 
 _TOP = 5
 
 
 def flips(predictions: ArrayLike, *, against: Against = "previous", stride: int = 1) -> Floats:
-    """For each sequence the share of frames whose prediction differs from that of an earlier frame.
+    """Return, by sequence, the fraction of frames whose prediction differs from that of an earlier frame.
 
-    Its mean is `flip_probability`; `beaufort.metrics.stats.mean_interval` has the interval over base images.
+    Its mean is `flip_probability`; `beaufort.metrics.stats.mean_interval` computes the interval over images.
 
     >>> flips([[3, 3, 5, 5], [3, 5, 3, 3]]).round(2).tolist()
     [0.33, 0.67]
@@ -34,31 +34,31 @@ def flips(predictions: ArrayLike, *, against: Against = "previous", stride: int 
     [0.67]
 
     Args:
-        predictions: the class that was answered, `(sequences, frames)`.
-        against: what a frame is compared with.
-        stride: how many frames back, where that is not the first.
+        predictions: predicted classes, `(sequences, frames)`.
+        against: frame to compare with.
+        stride: distance of the previous frame.
     """
-    first, later = _pairs(_whole(predictions, 2), against, stride)
+    first, later = _pairs(_integers(predictions, 2), against, stride)
     return np.asarray((first != later).mean(axis=1), np.float64)
 
 
 def top5_distances(top: ArrayLike, *, against: Against = "previous", stride: int = 1) -> Floats:
-    """For each sequence how far, on average, the five best classes move; from 0 to 15.
+    """Return, by sequence, how far the five most probable classes move on average; from 0 to 15.
 
-    A class moves by the difference of its two places; one that leaves the five counts as sixth. The classes
-    are those of the earlier frame, so it is not symmetric.
+    A class moves by the difference of its ranks; a class that leaves the five has rank six. The classes are
+    those of the earlier frame, so the distance is not symmetric.
 
     >>> top5_distances([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]], [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]]).tolist()
     [2.0, 15.0]
 
     Args:
-        top: the five best classes, best first, `(sequences, frames, 5)`; of equal ones the lower first.
-        against: what a frame is compared with.
-        stride: how many frames back, where that is not the first.
+        top: the five most probable classes, best first, `(sequences, frames, 5)`; ties by label.
+        against: frame to compare with.
+        stride: distance of the previous frame.
     """
-    best = _whole(top, 3)
+    best = _integers(top, 3)
     if best.shape[-1] != _TOP:
-        raise MetricError(f"top must have the five best classes of each frame, got shape {best.shape}")
+        raise MetricError(f"top must have shape (sequences, frames, 5), got {best.shape}")
     first, later = _pairs(best, against, stride)
     same = first[..., :, None] == later[..., None, :]
     places = np.where(same.any(axis=-1), same.argmax(axis=-1), _TOP)
@@ -67,24 +67,24 @@ def top5_distances(top: ArrayLike, *, against: Against = "previous", stride: int
 
 @metric(better="lower")
 def flip_probability(predictions: ArrayLike, *, against: Against = "previous", stride: int = 1) -> float:
-    """Average over pictures how often the prediction changes from frame to frame.
+    """Return the mean over sequences of the fraction of frames whose prediction changes.
 
     >>> flip_probability([[3, 3, 5, 5, 5], [7, 7, 7, 7, 7]])
     0.125
 
-    The arguments are those of `flips`, whose mean it is.
+    The arguments are those of `flips`.
     """
     return float(flips(predictions, against=against, stride=stride).mean())
 
 
 @metric(better="lower", title="Top-5 distance (0 to 15)", unit="score")
 def top5_distance(top: ArrayLike, *, against: Against = "previous", stride: int = 1) -> float:
-    """Average over pictures how far the five best classes move from frame to frame, without a baseline.
+    """Return the mean over sequences of how far the five most probable classes move, without a baseline.
 
     >>> top5_distance([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]], [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]])
     1.0
 
-    The arguments are those of `top5_distances`, whose mean it is.
+    The arguments are those of `top5_distances`.
     """
     return float(top5_distances(top, against=against, stride=stride).mean())
 
@@ -92,20 +92,20 @@ def top5_distance(top: ArrayLike, *, against: Against = "previous", stride: int 
 @metric("mt5d", better="lower", title="mT5D", unit="ratio")
 @metric("mfr", better="lower", title="mFR", unit="ratio")
 def mean_flip_rate(values: Mapping[str, float], baseline: Mapping[str, float]) -> float:
-    """Average over sequences what a model has as a share of what a baseline has: mFR, or of distances mT5D.
+    """Return the mean over sequences of values relative to a baseline: mFR, or mT5D for distances.
 
     >>> mean_flip_rate({"snow": 0.02, "tilt": 0.03}, baseline={"snow": 0.08, "tilt": 0.06})
     0.375
 
     Args:
-        values: flip probabilities, or distances, by the name of the sequence.
-        baseline: the same of another model, which must be named beside the number.
+        values: flip probabilities or distances by sequence.
+        baseline: values of the baseline, which must be reported with the result.
     """
     if not baseline:
-        raise MissingResultsError("baseline must have at least one sequence, got none")
+        raise MissingResultsError("baseline must have at least one sequence")
     if absent := sorted(baseline.keys() ^ values.keys()):
         raise MissingResultsError(
-            f"values and baseline must have the same sequences, got {', '.join(absent)} in one of them only"
+            f"values and baseline must have the same sequences, but only one of them has {', '.join(absent)}"
         )
     if zero := sorted(name for name, value in baseline.items() if not value > 0):
         raise MetricError(f"values of the baseline must be positive, got {baseline[zero[0]]} for {zero[0]}")
@@ -113,7 +113,7 @@ def mean_flip_rate(values: Mapping[str, float], baseline: Mapping[str, float]) -
 
 
 def _pairs(frames: NDArray[Any], against: str, stride: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Earlier and later frames, side by side."""
+    """Return earlier frames and the later ones to compare them with."""
     validate_integer("stride", stride, 1, frames.shape[1] - 1)
     if against not in ("previous", "first"):
         raise OptionError(f"against must be 'previous' or 'first', got {against!r}")
@@ -122,7 +122,7 @@ def _pairs(frames: NDArray[Any], against: str, stride: int) -> tuple[NDArray[Any
     return frames[:, :-stride], frames[:, stride:]
 
 
-def _whole(values: ArrayLike, dimensions: int) -> NDArray[Any]:
+def _integers(values: ArrayLike, dimensions: int) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != dimensions or array.size == 0 or array.dtype.kind not in "iu":
         raise MetricError(

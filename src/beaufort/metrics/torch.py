@@ -1,4 +1,4 @@
-"""Metrics for loops in torch: fed batch by batch, exact over any number of batches and processes.
+"""Metrics for torch loops: updated by batch, exact over any number of batches and processes.
 
 Each keeps sums, so that parts add up to the whole: `update` adds a batch of logits, `compute` gives the value
 over all images seen so far, `merge_state` adds what another metric of its class has seen. With
@@ -23,16 +23,16 @@ try:
     import torch
     from torch import distributed
 except ImportError as error:
-    raise MissingExtraError("beaufort.metrics.torch needs torch: pip install 'beaufort[torch]'") from error
+    raise MissingExtraError("beaufort.metrics.torch requires torch: pip install 'beaufort[torch]'") from error
 
 _SHOWN = 8
-"""How many missing conditions a message names."""
+"""Largest number of missing conditions in a message."""
 
 Sums: TypeAlias = Mapping[str, torch.Tensor]
 
 
 class SumMetric(ABC):
-    """A value that follows from sums over images.
+    """A metric that follows from sums over images.
 
     Sums are float64, so counts are exact and many small batches lose nothing.
     """
@@ -43,11 +43,11 @@ class SumMetric(ABC):
 
     @abstractmethod
     def value(self, sums: Sums) -> float:
-        """What the sums, on the CPU, come to."""
+        """Return the value of sums on the CPU."""
 
     @property
     def device(self) -> torch.device:
-        """Where the sums are."""
+        """Device of the sums."""
         return next(iter(self._sums.values())).device
 
     def to(self, device: torch.device | str) -> Self:
@@ -56,11 +56,11 @@ class SumMetric(ABC):
         return self
 
     def reset(self) -> None:
-        """Forget all images seen so far."""
+        """Reset the sums."""
         self._sums = {name: torch.zeros_like(sums) for name, sums in self._sums.items()}
 
     def merge_state(self, other: SumMetric) -> None:
-        """Add what another one has seen, as if it had come here."""
+        """Add the sums of another metric."""
         if type(other) is not type(self) or other._settings != self._settings:
             raise MetricError(
                 f"only a metric of the same class and settings can be merged into {self!r}, got {other!r}"
@@ -68,7 +68,7 @@ class SumMetric(ABC):
         self._add(**other._sums)
 
     def compute(self, *, sync: bool = True) -> torch.Tensor:
-        """The value over all images seen so far, on all processes together unless `sync` is false."""
+        """Return the value over all images so far, of all processes unless `sync` is false."""
         together = sync and distributed.is_available() and distributed.is_initialized()
         sums = self._everyones() if together else self._sums
         value = self.value({name: each.cpu() for name, each in sums.items()})
@@ -94,18 +94,18 @@ class SumMetric(ABC):
 
     def _require_images(self, count: torch.Tensor) -> None:
         if count.sum() == 0:
-            raise MissingResultsError(f"{type(self).__name__} has seen no images; call update first")
+            raise MissingResultsError(f"{type(self).__name__} has no images; call update first")
 
 
 class MeanMetric(SumMetric):
-    """The mean over images of a value that each image has."""
+    """The mean over images of a value per image."""
 
     def __init__(self, *settings: object) -> None:
         super().__init__(*settings, total=(), count=())
 
     @abstractmethod
     def per_image(self, logits: torch.Tensor, labels: Any) -> torch.Tensor:
-        """The value of each image, or a row of numbers that add up to it; logits are float64."""
+        """Return the value of each image, or a row of summands; logits are float64."""
 
     def update(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
         """Add a batch."""
@@ -137,7 +137,7 @@ class Accuracy(MeanMetric):
 
 
 class CalibrationError(SumMetric):
-    """Average distance between how sure a model is and how often it is right, by bins of confidence.
+    """Mean absolute difference between confidence and accuracy in bins of confidence.
 
     >>> metric = CalibrationError(bins=10)
     >>> metric.update(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))
@@ -169,7 +169,7 @@ class CalibrationError(SumMetric):
 
 
 class BrierScore(MeanMetric):
-    """Squared distance between the probabilities and the truth, summed over classes, averaged over images.
+    """Squared distance of probabilities and label, summed over classes and averaged over images.
 
     >>> metric = BrierScore()
     >>> metric.update(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))
@@ -183,7 +183,7 @@ class BrierScore(MeanMetric):
 
 
 class NegativeLogLikelihood(MeanMetric):
-    """Minus the logarithm of the true class's probability, in nats, averaged over images.
+    """Negative logarithm of the probability of the label, in nats, averaged over images.
 
     >>> metric = NegativeLogLikelihood()
     >>> metric.update(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))
@@ -196,7 +196,7 @@ class NegativeLogLikelihood(MeanMetric):
 
 
 class Entropy(MeanMetric):
-    """How undecided the model is, right or wrong, in nats, averaged over images; labels are not needed.
+    """Entropy of the probabilities, in nats, averaged over images; labels are ignored.
 
     >>> metric = Entropy()
     >>> metric.update(torch.zeros(4, 2))
@@ -214,7 +214,7 @@ class Entropy(MeanMetric):
 
 
 class MeanCorruptionError(SumMetric):
-    """mCE, or relative mCE, against a baseline.
+    """mCE, or relative mCE, relative to a baseline.
 
     Args:
         baseline: a published one by name, or one of your own.
@@ -224,7 +224,7 @@ class MeanCorruptionError(SumMetric):
 
     >>> metric = MeanCorruptionError("alexnet", corruptions=["fog"], severities=[1])
     >>> metric.update(torch.tensor([[2.0, 1.0], [2.0, 1.0]]), torch.tensor([0, 1]), "fog", 1)
-    >>> metric.compute()  # half of the answers are wrong, and 67.474 % of AlexNet's
+    >>> metric.compute()  # error 50 %, AlexNet 67.474 %
     tensor(0.7410, dtype=torch.float64)
     """
 
@@ -240,8 +240,8 @@ class MeanCorruptionError(SumMetric):
         self._relative = relative
         if relative and self._baseline.clean is None:
             raise MissingResultsError(
-                f"the baseline {self._baseline.name!r} has no clean error, which relative mCE needs; "
-                "take another"
+                f"the baseline {self._baseline.name!r} has no clean error, which relative mCE requires; "
+                "use another"
             )
         names = self._baseline.benchmark if corruptions is None else tuple(corruptions)
         levels = severities or self._baseline.severities or (1, 2, 3, 4, 5)
@@ -258,7 +258,7 @@ class MeanCorruptionError(SumMetric):
         corruption: str | None = None,
         severity: int | None = None,
     ) -> None:
-        """Add a batch of images under one corruption; clean ones without a corruption."""
+        """Add a batch of images under one corruption, or of clean ones."""
         logits = _checked(logits, labels)
         row, column = self._place(corruption, severity)
         wrong, count = (torch.zeros_like(self._sums["wrong"]) for _ in range(2))
@@ -272,7 +272,7 @@ class MeanCorruptionError(SumMetric):
             raise UnknownNameError(unknown_message("corruption of this metric", corruption, known))
         if corruption is None:
             if severity is not None:
-                raise OptionError(f"a severity needs a corruption, got severity {severity!r} alone; name one")
+                raise OptionError(f"severity {severity!r} requires a corruption")
             return 0, 0
         if severity not in self._levels:
             levels = ", ".join(map(str, self._levels))
@@ -284,12 +284,14 @@ class MeanCorruptionError(SumMetric):
     def value(self, sums: Sums) -> float:
         count = sums["count"].numpy()
         self._all_there(count)
-        shares = sums["wrong"].numpy() / count.clip(min=1)
-        errors = {name: shares[row] for name, row in self._rows.items() if name is not None}
+        fractions = sums["wrong"].numpy() / count.clip(min=1)
+        errors = {name: fractions[row] for name, row in self._rows.items() if name is not None}
         if not self._relative:
             return float(mean_corruption_error(errors, self._theirs))
         assert self._baseline.clean is not None
-        return float(relative_mean_corruption_error(errors, shares[0, 0], self._theirs, self._baseline.clean))
+        return float(
+            relative_mean_corruption_error(errors, fractions[0, 0], self._theirs, self._baseline.clean)
+        )
 
     def _all_there(self, count: Any) -> None:
         absent = ["clean"] if self._relative and not count[0, 0] else []
@@ -303,13 +305,13 @@ class MeanCorruptionError(SumMetric):
         if absent:
             more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
             raise MissingResultsError(
-                f"MeanCorruptionError has seen no images of {', '.join(absent[:_SHOWN])}{more}: call update "
-                "with them, or name the corruptions and severities that count"
+                f"MeanCorruptionError has no images of {', '.join(absent[:_SHOWN])}{more}: call update "
+                "with them, or pass the corruptions and severities to include"
             )
 
 
 def _checked(logits: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
-    """The logits in float64, `(images, classes)`, with labels that fit."""
+    """Return the logits as float64 `(images, classes)`, with validated labels."""
     logits = logits.detach()
     if logits.ndim != 2 or logits.shape[1] == 0 or not logits.is_floating_point():
         raise MetricError(
@@ -326,19 +328,19 @@ def _checked(logits: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
             )
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < logits.shape[1]:
             raise MetricError(
-                f"labels must be from 0 to {logits.shape[1] - 1}, as the logits have {logits.shape[1]} "
+                f"labels must be from 0 to {logits.shape[1] - 1}, because the logits have {logits.shape[1]} "
                 f"classes, got {int(labels.min())} to {int(labels.max())}"
             )
     return logits.double()
 
 
 def _of_labels(values: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Each image's value for its label."""
+    """Return the value of each image for its label."""
     return values.gather(1, labels.to(values.device, torch.int64)[:, None])[:, 0]
 
 
 def _hits(logits: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
-    """Whether the label is among the k largest logits; of equal ones the lower class counts as larger."""
+    """Return whether the label is among the k largest logits; ties go to the lower class."""
     own = _of_labels(logits, labels)[:, None]
     lower = torch.arange(logits.shape[1], device=logits.device) < labels.to(logits.device)[:, None]
     before = (logits > own) | ((logits == own) & lower)
