@@ -91,6 +91,7 @@ def _gpu() -> str | None:
 def compare(before: Path, after: Path) -> str:
     """Return a table of the measurements of two files, and the differences of the machines."""
     old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
+    calls = [" ".join([one["benchmark"], *one["arguments"]]) for one in (old, new)]
     values = {one["name"]: one for one in old["measurements"]}
     lines = ["| measurement | before | after | after / before |", "|---|---:|---:|---:|"]
     for one in new["measurements"]:
@@ -106,6 +107,8 @@ def compare(before: Path, after: Path) -> str:
         for key, value in new["machine"].items()
         if key not in ("date", "load") and old["machine"].get(key) != value
     ]
-    return "\n".join(
-        [*lines, "", *(["Different machines or versions:", *different] if different else []), ""]
-    )
+    if calls[0] != calls[1]:
+        lines += ["", f"Different benchmarks: {calls[0]} → {calls[1]}"]
+    if different:
+        lines += ["", "Different machines or versions:", *different]
+    return "\n".join([*lines, ""])

@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import beaufort
 from beaufort._core.errors import AssetError
 from beaufort.data import load_dataset
 from benchmarks.__main__ import NAMES
@@ -120,7 +122,20 @@ def test_measurements_of_two_runs_are_compared(tmp_path: Path) -> None:
     assert [one["name"] for one in before["measurements"]] == ["interval", "p-value", "resamples"]
     table = compare(*paths)
     assert "| resamples | " in table
-    assert "Different machines" not in table
+    assert "Different" not in table
+    after = json.loads(paths[1].read_text(encoding="utf-8"))
+    after["machine"]["processor"], after["arguments"] = "another", ["speed"]
+    paths[1].write_text(json.dumps(after), encoding="utf-8")
+    table = compare(*paths)
+    assert f"processor: {before['machine']['processor']} → another" in table
+    assert "--images 500 --resamples 20 → intervals speed" in table
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == beaufort.__version__
+    assert cited["license"] == PROJECT["license"]
+    assert f"## {beaufort.__version__} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def gate(folder: Path, *, undecided: str = "fail") -> tuple[int, str]:

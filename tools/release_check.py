@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
+import venv
 from collections.abc import Callable
 from importlib.metadata import distributions
 from pathlib import Path
@@ -73,12 +74,11 @@ def citation() -> str:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     if cited["version"] != beaufort.__version__:
         return f"cites {cited['version']}, the version is {beaufort.__version__}"
+    if "date-released" not in cited:
+        return "no date-released"
     dated = f"## {beaufort.__version__} ({cited['date-released']})"
-    return (
-        ""
-        if dated in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-        else "date differs from the changelog"
-    )
+    found = dated in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    return "" if found else "date differs from the changelog"
 
 
 def metadata() -> str:
@@ -108,12 +108,20 @@ def licenses() -> str:
 
 
 def vulnerabilities() -> str:
-    """Return known vulnerabilities of the pinned dependencies; it needs pip-audit and a network."""
-    if shutil.which("pip-audit") is None:
-        return "pip-audit is not installed"
-    command = ["pip-audit", "--no-deps", "--disable-pip", "-r", "constraints-dev.txt"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return (done.stdout + done.stderr).strip() if done.returncode else ""
+    """Return known vulnerabilities of the pinned dependencies; it needs a network.
+
+    pip-audit runs in an environment of its own, so that its dependencies need not fit ours.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder) / "bin" / "python"
+        audit = ("pip_audit", "--no-deps", "--disable-pip", "-r", "constraints-dev.txt")
+        for module in (("pip", "install", "--quiet", "pip-audit"), audit):
+            command = [str(python), "-m", *module]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+            if done.returncode:
+                return f"{module[0]} failed: {(done.stdout + done.stderr).strip()[-2000:]}"
+    return ""
 
 
 def distributions_work() -> str:
