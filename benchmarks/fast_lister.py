@@ -1,7 +1,7 @@
-"""A proxy in front of a slow S3 server that answers listings from memory, after a pause.
+"""A proxy for an S3 server that serves listings from memory after a pause, and forwards other requests.
 
 moto takes about 0.1 ms of CPU time for each listed file. With this proxy, the time of a listing is that of
-the client. All other requests are passed on.
+the client.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
         return f"<ListBucketResult>{truncated}{token}{told}</ListBucketResult>"
 
     def _found(self, prefix: str, delimiter: str, after: str) -> tuple[list[str], bool]:
-        """Keys and, up to the delimiter, folders behind `after`; and whether there are more."""
+        """Return keys and, up to the delimiter, directories after `after`, and whether there are more."""
         found: list[str] = []
         last = (
             self._behind(after) if delimiter and after.endswith(delimiter) else bisect_right(self.keys, after)
@@ -64,7 +64,7 @@ class _Server(ThreadingHTTPServer):
         return found, False
 
     def _behind(self, folder: str) -> int:
-        """Where the keys of a folder end."""
+        """Return the position after the keys of a directory."""
         return bisect_left(self.keys, folder[:-1] + chr(ord(folder[-1]) + 1))
 
     def _told(self, key: str) -> str:
@@ -122,12 +122,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def fast_lister(behind: str, files: Mapping[str, str], pause: float) -> Iterator[str]:
-    """The address of such a server.
+    """Start a proxy and yield its address.
 
     Args:
-        behind: host and port of the one that is asked for all else.
-        files: the keys that are there, each with its size, time and tag.
-        pause: seconds before each page.
+        behind: host and port of the S3 server.
+        files: size, time and tag of each key in the bucket.
+        pause: seconds before each page of a listing.
     """
     server = _Server(behind, files, pause)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -1,4 +1,4 @@
-"""Doctests of the API reference as code: in a docstring they stand in the text, without a section."""
+"""Show doctests in the API reference as code, although docstrings have no section for them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _DOCTEST = re.compile(r"^>>>.*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class DoctestFences(Extension):
-    """Puts every block of `>>>` lines and its output between fences."""
+    """Enclose every block of `>>>` lines and its output in a code fence."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Called for every object that is read."""
+        """Change the docstring of an object when it is loaded."""
         if obj.docstring is not None:
             obj.docstring.value = _DOCTEST.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)

@@ -1,6 +1,7 @@
 """Draw icons of the open set by style, for the documentation.
 
-`beaufort make icons-open icons`, then `python tools/icons_sheet.py icons` renews docs/assets/icons-open.png.
+beaufort make icons-open icons
+python tools/icons_sheet.py icons      # writes docs/assets/icons-open.png
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ SHEET = Path(__file__).parents[1] / "docs" / "assets" / "icons-open.png"
 
 
 def main(folder: str) -> None:
-    """Write the sheet from the icons of a folder."""
+    """Draw the sheet from the icons in a directory."""
     SHEET.write_bytes(example_sheet(Path(folder)).png)
 
 

@@ -1,8 +1,9 @@
 """Write the label maps of natural shifts, `src/beaufort/data/labels/data/maps`, from published class lists.
 
-`python tools/make_label_maps.py FOLDER`, with `imagenet_testbed/class_subsets.json` and
-`imagenet_d/category_to_imagenet_ids.json` in the folder. What is written are facts: which of ImageNet's
-classes count as each class of a data set.
+    python tools/make_label_maps.py DIRECTORY
+
+DIRECTORY contains `imagenet_testbed/class_subsets.json` and `imagenet_d/category_to_imagenet_ids.json`. A map
+lists which classes of ImageNet count as each class of a dataset.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from beaufort.data.labels import class_ids
 
-TARGET = Path(__file__).parents[1] / "src" / "beaufort" / "labels" / "data" / "maps"
+TARGET = Path(__file__).parents[1] / "src" / "beaufort" / "data" / "labels" / "data" / "maps"
 
 Rows = list[tuple[str, list[int]]]
 
@@ -33,7 +34,7 @@ def main() -> None:
 
 
 def maps(subsets: dict[str, object], mined: dict[str, list[int]]) -> dict[str, Rows]:
-    """Each map's classes in their order."""
+    """Return the classes of each map, in order."""
     return {
         "imagenet-a": single(subsets["imagenet_a"]),
         "imagenet-r": single(subsets["imagenet_r"]),
@@ -50,13 +51,13 @@ def maps(subsets: dict[str, object], mined: dict[str, list[int]]) -> dict[str, R
 
 
 def single(numbers: object) -> Rows:
-    """Classes of ImageNet that stand for themselves."""
+    """Return classes of ImageNet that count as themselves."""
     wnids = class_ids("imagenet-1k")
     return [(wnids[number], [number]) for number in numbers]  # type: ignore[attr-defined]
 
 
 def grouped(members: object, names: dict[int, str]) -> Rows:
-    """Classes by their number; those that ImageNet does not have keep their place, without members."""
+    """Return classes by number; a class that ImageNet does not have keeps its position, without members."""
     return [(names[number], list(members.get(str(number), ()))) for number in sorted(names)]  # type: ignore[attr-defined]
 
 
