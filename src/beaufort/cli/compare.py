@@ -57,9 +57,9 @@ def compare(
     conditions of all pairs.
     """
     from beaufort.results import compare as compare_models
-    from beaufort.results import join_results, open_target_parts, pair_parts
+    from beaufort.results import join_results, open_targets, pair_parts
 
-    targets = [open_target_parts(text, store, suite=suite, seed=seed) for text in results]
+    targets = open_targets([(text, "model") for text in results], store, suite=suite, seed=seed)
     comparisons = [
         compare_models(
             join_results(parts),

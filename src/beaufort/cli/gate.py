@@ -151,13 +151,14 @@ def _judged(
 ) -> list[Verdict]:
     """Return a verdict for each dataset of the suite."""
     from beaufort.results import gate as judge
-    from beaufort.results import open_target_parts, pair_parts
+    from beaufort.results import open_targets, pair_parts
 
-    new = open_target_parts(store if result is None else result, store, suite=suite, seed=seed)
+    targets = [(store if result is None else result, "model")]
+    targets += [] if reference is None else [(reference, "reference")]
+    new, *old = open_targets(targets, store, suite=suite, seed=seed)
     pairs: list[tuple[Results, Results | None]] = [(part, None) for part in new]
-    if reference is not None:
-        old = open_target_parts(reference, store, suite=suite, seed=seed, role="reference")
-        pairs = [(one, other) for one, other in pair_parts([new, old])]
+    if old:
+        pairs = [(one, other) for one, other in pair_parts([new, *old])]
     all_suites = [part.suite for part in new]
     with_limits = any(options[name] is not None for name in _LIMITS)
     verdicts = []

@@ -126,11 +126,11 @@ def _measured(
     **settings: Any,
 ) -> list[tuple[suites.Suite, Spread]]:
     """Return the spread on each dataset of the suite."""
-    from beaufort.results import open_target_parts, pair_parts, spread_of_results
+    from beaufort.results import open_targets, pair_parts, spread_of_results
 
-    targets = [open_target_parts(store if result is None else result, store, suite=suite, seed=seed)]
-    if reference is not None:
-        targets.append(open_target_parts(reference, store, suite=suite, seed=seed, role="reference"))
+    texts = [(store if result is None else result, "model")]
+    texts += [] if reference is None else [(reference, "reference")]
+    targets = open_targets(texts, store, suite=suite, seed=seed)
     return [(models[0].suite, spread_of_results(*models, **settings)) for models in pair_parts(targets)]
 
 

@@ -11,7 +11,13 @@ from beaufort.results.csv_columns import read_column
 from beaufort.results.differences import Difference, Pairs, Seeds, SeedSpread
 from beaufort.results.linear import Linear
 from beaufort.results.monitoring import robustness
-from beaufort.results.open import open_parts, open_results, open_target_parts, stored_suites
+from beaufort.results.open import (
+    open_parts,
+    open_results,
+    open_target_parts,
+    open_targets,
+    stored_suites,
+)
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
 from beaufort.results.results import ListedStore, Results, join_results, pair_parts
@@ -67,6 +73,7 @@ __all__ = [
     "open_parts",
     "open_results",
     "open_target_parts",
+    "open_targets",
     "order_of",
     "pair_parts",
     "plan_images",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from beaufort._core.registry import unknown_message
 from beaufort.data.labels import Grouping, LabelSets, LabelSpace, check_convention, read_label_sets
@@ -78,18 +79,40 @@ def open_parts(
     if not isinstance(label_sets, LabelSets | None):
         label_sets = read_label_sets(label_sets)
     wanted = WantedScoring(labels, convention, label_sets)
-    kept = store if isinstance(store, FileStore) else FileStore(store)
-    cells = kept.cells()
+    return _open_parts(_Snapshot.of(store), suite, models, seed, wanted)
+
+
+class _Snapshot(NamedTuple):
+    """A store with its listing, cells and records of runs, each read once."""
+
+    store: FileStore
+    listing: Listing
+    cells: Mapping[str, Cell]
+    runs: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, store: str | Path | FileStore) -> _Snapshot:
+        kept = store if isinstance(store, FileStore) else FileStore(store)
+        return cls(kept, kept.listing(), kept.cells(), kept.runs())
+
+
+def _open_parts(
+    snapshot: _Snapshot,
+    suite: str | Suite | None,
+    models: Sequence[str] | None,
+    seed: int | None,
+    wanted: WantedScoring,
+) -> tuple[Results, ...]:
+    kept, cells, recorded = snapshot.store, snapshot.cells, snapshot.runs
     if not cells:
         raise ResultsError(
             f"{kept.location} has no predictions; create them with `beaufort run --store {kept.location}`"
         )
-    recorded = kept.runs()
     check_registered(kept, suite, recorded)
     runs = [(asked, run) for run in recorded if (asked := suite_of(run))]
     asked = find_suite(kept, suite, runs, cells)
     run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-    opener = _Opener(kept, kept.listing(), tuple(cells.values()), models, seed, wanted)
+    opener = _Opener(kept, snapshot.listing, tuple(cells.values()), models, seed, wanted)
     if not asked.parts:
         return (opener.open(asked, run),)
     return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
@@ -113,15 +136,40 @@ def open_target_parts(
     seed: int | None = None,
     role: str = "model",
 ) -> tuple[Results, ...]:
-    """Open the results of one model, one for each dataset of the suite.
+    """Open the results of one model, one for each dataset of the suite; see `open_targets` for several."""
+    return open_targets([(text, role)], store, suite=suite, seed=seed)[0]
+
+
+def open_targets(
+    targets: Iterable[tuple[str, str]],
+    store: str = "results",
+    *,
+    suite: str | None = None,
+    seed: int | None = None,
+) -> list[tuple[Results, ...]]:
+    """Open the results of several models, each of them one for each dataset of the suite.
+
+    Every store is read once, however many of its models are named.
 
     Args:
-        text: `STORE::MODEL`; `STORE`, if it has one model; or `MODEL`, one of `store`.
-        store: of a model that is named without one.
+        targets: texts, each with the role of its model for error messages: `STORE::MODEL`; `STORE`, if it
+            has one model; or `MODEL`, one of `store`.
+        store: store of the models that are named without one.
         suite: as for `open_results`.
         seed: as for `open_results`.
-        role: role of the model, for error messages.
     """
+    snapshot = cache(_Snapshot.of)
+    return [_open_target(text, role, store, suite, seed, snapshot) for text, role in targets]
+
+
+def _open_target(
+    text: str,
+    role: str,
+    store: str,
+    suite: str | None,
+    seed: int | None,
+    snapshot: Callable[[str], _Snapshot],
+) -> tuple[Results, ...]:
     location, between, model = text.partition(_BETWEEN)
     if not between:
         location, model = (text, "") if _is_store(text) else (store, text)
@@ -130,7 +178,9 @@ def open_target_parts(
             f"result must be STORE{_BETWEEN}MODEL, a store of one model, or the name of a model, got {text!r}"
         )
     try:
-        parts = open_parts(location, suite=suite, seed=seed, models=[model] if model else None)
+        parts = _open_parts(
+            snapshot(location), suite, [model] if model else None, seed, WantedScoring()
+        )
     except ResultsError as error:
         if between or not str(error).startswith("unknown model"):
             raise
