@@ -67,6 +67,7 @@ def compare(
             clusters=read_column(cluster_by),
             groups=read_column(group_by),
             seeds=training_run_models(training_runs),
+            calibration=every or as_json,
         )
         for parts in pair_parts(targets)
     ]

@@ -70,6 +70,7 @@ class Comparison:
     conditions: Mapping[tuple[str, str], tuple[ConditionTest, ...]]
     """For every pair, all conditions."""
     calibration: tuple[CalibrationDifference, ...]
+    """For every pair and calibration score; empty if it was not computed."""
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.scores!r}: {len(self.differences)} differences>"
@@ -84,13 +85,14 @@ def compare(
     groups: Mapping[str, str] | None = None,
     seeds: Mapping[str, Sequence[str]] | None = None,
     level: float = 0.95,
+    calibration: bool = True,
 ) -> Comparison:
     """Compare two or more models; arguments are those of `score`."""
     names = list(dict.fromkeys(results.models if models is None else models))
     if len(names) < 2:
         raise OptionError(f"models must name at least two, got {', '.join(names) or 'none'}")
     more: dict[str, Any] = {"clusters": clusters, "groups": groups, "seeds": seeds}
-    scores = score(results, baseline=baseline, models=names, level=level, **more)
+    scores = score(results, baseline=baseline, models=names, level=level, calibration=calibration, **more)
     predictions = scores.predictions(names)
     correct = {name: one.correct for name, one in predictions.items()}
     units = find_clusters(predictions[names[0]].ids, clusters)
@@ -98,7 +100,7 @@ def compare(
         scores,
         scores.pairs.differences(),
         _condition_tests(scores, correct, units),
-        _calibration(predictions, units, level),
+        _calibration(predictions, units, level) if calibration else (),
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from beaufort._core.registry import unknown_message
 from beaufort.data.labels import Grouping, LabelSets, LabelSpace, check_convention, read_label_sets
 from beaufort.results._match import (
     ResultsError,
+    ResultSetting,
     cells_by_model,
     check_registered,
     conditions_by_key,
@@ -26,6 +27,7 @@ from beaufort.results.rescore import WantedScoring
 from beaufort.results.results import ListedStore, Results
 from beaufort.store import Cell, FileStore, Listing, flat_origins
 from beaufort.suites import Suite
+from beaufort.suites.conditions import Condition
 
 _BETWEEN = "::"
 """Stands between a store and a model."""
@@ -79,43 +81,7 @@ def open_parts(
     if not isinstance(label_sets, LabelSets | None):
         label_sets = read_label_sets(label_sets)
     wanted = WantedScoring(labels, convention, label_sets)
-    return _open_parts(_Snapshot.of(store), suite, models, seed, wanted)
-
-
-class _Snapshot(NamedTuple):
-    """A store with its listing, cells and records of runs, each read once."""
-
-    store: FileStore
-    listing: Listing
-    cells: Mapping[str, Cell]
-    runs: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def of(cls, store: str | Path | FileStore) -> _Snapshot:
-        kept = store if isinstance(store, FileStore) else FileStore(store)
-        return cls(kept, kept.listing(), kept.cells(), kept.runs())
-
-
-def _open_parts(
-    snapshot: _Snapshot,
-    suite: str | Suite | None,
-    models: Sequence[str] | None,
-    seed: int | None,
-    wanted: WantedScoring,
-) -> tuple[Results, ...]:
-    kept, cells, recorded = snapshot.store, snapshot.cells, snapshot.runs
-    if not cells:
-        raise ResultsError(
-            f"{kept.location} has no predictions; create them with `beaufort run --store {kept.location}`"
-        )
-    check_registered(kept, suite, recorded)
-    runs = [(asked, run) for run in recorded if (asked := suite_of(run))]
-    asked = find_suite(kept, suite, runs, cells)
-    run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-    opener = _Opener(kept, snapshot.listing, tuple(cells.values()), models, seed, wanted)
-    if not asked.parts:
-        return (opener.open(asked, run),)
-    return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
+    return _Opener.of(store, seed, wanted).open_parts(suite, models)
 
 
 def stored_suites(store: str | Path | FileStore) -> tuple[Suite, ...]:
@@ -158,17 +124,12 @@ def open_targets(
         suite: as for `open_results`.
         seed: as for `open_results`.
     """
-    snapshot = cache(_Snapshot.of)
-    return [_open_target(text, role, store, suite, seed, snapshot) for text, role in targets]
+    opener = cache(partial(_Opener.of, seed=seed, wanted=WantedScoring()))
+    return [_open_target(text, role, store, suite, opener) for text, role in targets]
 
 
 def _open_target(
-    text: str,
-    role: str,
-    store: str,
-    suite: str | None,
-    seed: int | None,
-    snapshot: Callable[[str], _Snapshot],
+    text: str, role: str, store: str, suite: str | None, opener: Callable[[str], _Opener]
 ) -> tuple[Results, ...]:
     location, between, model = text.partition(_BETWEEN)
     if not between:
@@ -178,9 +139,7 @@ def _open_target(
             f"result must be STORE{_BETWEEN}MODEL, a store of one model, or the name of a model, got {text!r}"
         )
     try:
-        parts = _open_parts(
-            snapshot(location), suite, [model] if model else None, seed, WantedScoring()
-        )
+        parts = opener(location).open_parts(suite, [model] if model else None)
     except ResultsError as error:
         if between or not str(error).startswith("unknown model"):
             raise
@@ -208,38 +167,93 @@ def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None
     return {**run, **{key: value for one in known if isinstance(one, dict) for key, value in one.items()}}
 
 
+class _Group(NamedTuple):
+    """The cells of a store for a suite of one dataset."""
+
+    suite: Suite
+    setting: ResultSetting
+    conditions: int
+    cells: Mapping[str, dict[Condition, Cell]]
+    """By model, also of models that lack some conditions."""
+    namesakes: _Namesakes
+    stored: bool
+    """Whether the images were read as a published set stores them."""
+
+
 @dataclass(frozen=True)
 class _Opener:
-    """A store with its listing, and what is wanted of it."""
+    """A store that was read once, and what is wanted of it."""
 
     store: FileStore
     listing: Listing
-    cells: tuple[Cell, ...]
-    models: Sequence[str] | None
+    cells: Mapping[str, Cell]
+    runs: Sequence[Mapping[str, Any]]
     seed: int | None
     wanted: WantedScoring
+    _groups: dict[tuple[str, str | None], _Group] = field(default_factory=dict)
 
-    def open(self, asked: Suite, run: Mapping[str, Any] | None, part_of: Suite | None = None) -> Results:
+    @classmethod
+    def of(cls, store: str | Path | FileStore, seed: int | None, wanted: WantedScoring) -> _Opener:
+        kept = store if isinstance(store, FileStore) else FileStore(store)
+        cells = kept.cells()
+        if not cells:
+            raise ResultsError(
+                f"{kept.location} has no predictions; create them with `beaufort run --store {kept.location}`"
+            )
+        return cls(kept, kept.listing(), cells, kept.runs(), seed, wanted)
+
+    def open_parts(self, suite: str | Suite | None, models: Sequence[str] | None) -> tuple[Results, ...]:
+        """The predictions for each dataset of a suite, or of the last run's suite."""
+        check_registered(self.store, suite, self.runs)
+        runs = [(asked, run) for run in self.runs if (asked := suite_of(run))]
+        asked = find_suite(self.store, suite, runs, self.cells)
+        run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
+        if not asked.parts:
+            return (self._open(asked, run, None, models),)
+        return tuple(
+            self._open(part, _run_of(run, number), asked, models) for number, part in enumerate(asked.parts)
+        )
+
+    def _group(self, asked: Suite, run: Mapping[str, Any] | None, dataset: str | None) -> _Group:
+        """The cells of all models for a suite of one dataset, found once."""
+        key = (asked.digest, dataset)
+        if key not in self._groups:
+            stored = run.get("stored") if run else None
+            stored = stored if isinstance(stored, dict) else None
+            if stored is not None and "" not in stored and asked.clean:
+                asked = asked.without_clean()
+            matching = [
+                cell
+                for cell in self.cells.values()
+                if prepared_as(asked, cell) and ("stored" in cell.condition) == (stored is not None)
+            ]
+            scored = self.wanted.scored(matching)
+            setting = find_setting(self.store, asked, matching, run, self.seed, scored)
+            conditions = conditions_by_key(asked, stored)
+            found = cells_by_model(matching, setting, conditions, dataset)
+            namesakes = _Namesakes(
+                self.store, self.listing, {name: row.values() for name, row in found.items()}
+            )
+            self._groups[key] = _Group(asked, setting, len(conditions), found, namesakes, stored is not None)
+        return self._groups[key]
+
+    def _open(
+        self,
+        asked: Suite,
+        run: Mapping[str, Any] | None,
+        part_of: Suite | None,
+        models: Sequence[str] | None,
+    ) -> Results:
         """The predictions for a suite of one dataset, of which `run` was the last run.
 
         A part of another suite has the name it has there, whatever an earlier run has called its data.
         """
-        kept, listing, models, wanted = self.store, self.listing, self.models, self.wanted
-        stored = run.get("stored") if run else None
-        stored = stored if isinstance(stored, dict) else None
-        if stored is not None and "" not in stored and asked.clean:
-            asked = asked.without_clean()
-        matching = [
-            cell
-            for cell in self.cells
-            if prepared_as(asked, cell) and ("stored" in cell.condition) == (stored is not None)
-        ]
-        setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
-        conditions = conditions_by_key(asked, stored)
-        found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
-        namesakes = _Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
+        kept, listing, wanted = self.store, self.listing, self.wanted
+        asked, setting, count, found, namesakes, stored = self._group(
+            asked, run, asked.name if part_of else None
+        )
         notes = tuple(namesakes.notes(models))
-        complete = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
+        complete = {name: row for name, row in sorted(found.items()) if len(row) == count}
         if models is not None:
             models = [namesakes.newest(name) or name for name in models]
             for name in models:
@@ -248,9 +262,9 @@ class _Opener:
             found = {name: found[name] for name in models}
         whole = {name: row for name, row in complete.items() if name in found}
         others = {} if wanted.rescores else {name: row for name, row in complete.items() if name not in found}
-        lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
+        lacking = {name: count - len(row) for name, row in found.items() if name not in whole}
         if not whole:
-            raise _incomplete(kept, asked, lacking, len(conditions), chosen=models is not None)
+            raise _incomplete(kept, asked, lacking, count, chosen=models is not None)
         first = next(iter(next(iter(whole.values())).values()))
         classes = tuple(map(str, run.get("classes", ()))) if run else ()
         outputs = run.get("outputs") if run else None
@@ -270,7 +284,7 @@ class _Opener:
             self._origins(cell for row in whole.values() for cell in row.values()),
             outputs=outputs if isinstance(outputs, int) else None,
             rescored=rescored,
-            stored=stored is not None,
+            stored=stored,
             part_of=part_of.title if part_of else "",
             notes=notes,
             others=others,
