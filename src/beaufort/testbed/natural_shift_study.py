@@ -165,11 +165,11 @@ def _box(place: int, columns: int = 2) -> tuple[float, float, float, float]:
 def _sheet(count: int, columns: int = 2) -> Drawing:
     rows = -(-count // columns)
     width = _LEFT + min(count, columns) * (_W + _GAP_X) - _GAP_X + 16
-    return Drawing(width, _TOP + rows * (_H + _GAP_Y) + (24 if count > 1 else 42))
+    return Drawing(width, _TOP + rows * (_H + _GAP_Y) + (24 if count > 1 else 60))
 
 
 def _key(drawing: Drawing, grid: Grid, *, lines: bool = True) -> None:
-    height = 24 if drawing.width > 500 else 42
+    height = 24 if drawing.width > 500 else 60
     legend(drawing, grid, (_LEFT - 20, drawing.height - height), width=drawing.width - _LEFT, lines=lines)
 
 
