@@ -1,4 +1,4 @@
-"""Data sets are made on the spot, and remember their digests in a cache of the test's own."""
+"""Datasets are made on the spot, and remember their digests in a cache of the test's own."""
 
 from __future__ import annotations
 

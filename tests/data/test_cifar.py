@@ -124,7 +124,7 @@ def test_a_grid_beside_labels(tmp_path: Path) -> None:
         (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
         check(load_dataset(tmp_path), version)
     (tmp_path / "labels.csv").write_text("file,label\ngrid.png,0\n")
-    assert dataset_kind(tmp_path) == "csv"  # a list of files is one, also of a single picture
+    assert dataset_kind(tmp_path) == "csv"  # a list of files is one, also of a single image
 
 
 def test_arrays_hold_cifar_too(tmp_path: Path) -> None:
@@ -135,30 +135,30 @@ def test_arrays_hold_cifar_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
-        ("test_batch.bin", b"x" * 3072, "3073 bytes a picture, got 3072"),
+        ("test_batch.bin", b"x" * 3072, "3073 bytes, got 3072"),
         ("test_batch.bin", b"\x0b" * 3073, "from 0 to 9, .*got 11 to 11"),
         ("test.bin", b"\x64" * 3074, "from 0 to 99, .*got 100 to 100"),
-        ("test_batch", pickle.dumps({"labels": [1], "data": b"short"}), "got 5 bytes for 1 labels"),
-        ("test_batch", pickle.dumps({"labels": ["cat"], "data": bytes(3072)}), "bytes for 0 labels"),
-        ("test_batch", pickle.dumps({"labels": [1 << 80], "data": bytes(3072)}), "whole numbers"),
+        ("test_batch", pickle.dumps({"labels": [1], "data": b"short"}), "got 5 bytes and 1 labels"),
+        ("test_batch", pickle.dumps({"labels": ["cat"], "data": bytes(3072)}), "bytes and 0 labels"),
+        ("test_batch", pickle.dumps({"labels": [1 << 80], "data": bytes(3072)}), "integer"),
         ("test_batch", pickle.dumps([1, 2]), "got 0 bytes"),
         ("test_batch", b"\x80\x02}q\x01", "pickle"),
-        ("cifar-10-python.tar.gz", b"\x1f\x8bno", "cannot be read"),
-        ("cifar-10-python.tar", b"no tar" * 200, "cannot be read as an archive"),
+        ("cifar-10-python.tar.gz", b"\x1f\x8bno", "cannot read"),
+        ("cifar-10-python.tar", b"no tar" * 200, "cannot read .* as a tar"),
     ],
 )
-def test_what_is_not_cifar_is_refused(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_other_files_than_cifar_are_rejected(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ImageFileError, match=told):
+    with pytest.raises(ImageFileError, match=message):
         load_dataset(f"cifar:{tmp_path / name}")
 
 
 def test_a_folder_without_batches(tmp_path: Path) -> None:
     (tmp_path / "test").write_text("my notes on the test")
     assert dataset_kind(tmp_path) is None
-    with pytest.raises(ImageFileError, match=r"must hold test_batch\(\.bin\) or test\(\.bin\)"):
+    with pytest.raises(ImageFileError, match=r"test set not found in .*test_batch\(\.bin\)"):
         load_dataset(f"cifar:{tmp_path}")
     np.save(tmp_path / "images.npy", np.array([{}]), allow_pickle=True)
     np.save(tmp_path / "labels.npy", np.arange(1))
@@ -198,5 +198,5 @@ def test_files_of_rows(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match="JSON"):
         load_dataset(str(tmp_path))
     Image.new("RGB", (32, 32)).save(tmp_path / "test_batch.png")
-    with pytest.raises(ImageFileError, match="must be 1024 pixels wide, a picture a row, got 32"):
+    with pytest.raises(ImageFileError, match=r"must be 1024 pixels wide.* got 32"):
         load_dataset(str(tmp_path))

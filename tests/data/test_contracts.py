@@ -1,4 +1,4 @@
-"""What every kind of data set promises, whatever it is read from."""
+"""What every kind of dataset promises, whatever it is read from."""
 
 from __future__ import annotations
 
@@ -251,8 +251,8 @@ def test_samples(made: tuple[Path, str]) -> None:
         if number is None:
             number = int("".join(filter(str.isdigit, sample.id.rpartition("/")[2]))) % 10_000
         assert sample.label == LABELS[number]
-        pictures = {(20, 16, 3): COLOR, (20, 16, 1): GREY[..., None], (32, 32, 3): TILES}
-        expected = pictures[sample.image.shape][number]
+        images = {(20, 16, 3): COLOR, (20, 16, 1): GREY[..., None], (32, 32, 3): TILES}
+        expected = images[sample.image.shape][number]
         assert sample.image.dtype == np.uint8
         np.testing.assert_array_equal(sample.image, expected)
     np.testing.assert_array_equal(dataset[-1].image, dataset[9].image)
@@ -281,7 +281,7 @@ def test_the_digest_is_that_of_the_content(made: tuple[Path, str], tmp_path: Pat
 
 
 def test_any_byte_changes_the_digest(made: tuple[Path, str], request: pytest.FixtureRequest) -> None:
-    """Or the data set does not open any more, or what was hit is not part of it."""
+    """Or the dataset does not open any more, or what was hit is not part of it."""
     root, spec = made
     digest = opened(spec).digest()
     files = [path for path in sorted(root.rglob("*")) if path.is_file()]

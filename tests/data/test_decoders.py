@@ -1,4 +1,4 @@
-"""Pictures that other processes decode are those that are decoded here."""
+"""Images that other processes decode are those that are decoded here."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check(setup: ImageSource, some: Decoders) -> None:
                 assert np.array_equal(block.image(place), here)
 
 
-def test_the_same_pictures(setup: ImageSource) -> None:
+def test_the_same_images(setup: ImageSource) -> None:
     with Decoders(setup.images, 2) as some:
         check(setup, some)  # while they start
         ready(some, 2)
@@ -135,7 +135,7 @@ def test_processes_that_come_soon_are_waited_for(setup: ImageSource, monkeypatch
 
 
 class Elsewhere:
-    """Pictures that no other process can have."""
+    """Images that no other process can have."""
 
     def __call__(self, place: int) -> Problem:
         return Problem(str(place), "it is not here")
@@ -229,7 +229,7 @@ def test_an_error_is_met_where_the_run_is(setup: ImageSource, tmp_path: Path) ->
             list(block.shapes((8, 16)))
 
 
-def test_quick_pictures_need_no_process(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_images_need_no_process(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
     assert not setup.should_use_decoders
     monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
@@ -239,7 +239,7 @@ def test_quick_pictures_need_no_process(setup: ImageSource, monkeypatch: pytest.
     assert not should_use_decoders(setup.images, 30)
 
 
-def test_a_run_on_a_device_gets_its_pictures_from_them(
+def test_a_run_on_a_device_uses_decoders(
     setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch", reason="torch is not installed")

@@ -16,7 +16,7 @@ from beaufort.data import Problem, Sample, iterate, load_dataset
 NAMES = ["a/1.png", "a/10.png", "a/2.png", "a/sub/3.png", "a-b/0.png", "B/x.png", "é/x.png"]
 
 
-def picture(path: Path, value: int = 0, mode: str = "RGB") -> None:
+def image(path: Path, value: int = 0, mode: str = "RGB") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new(mode, (18, 17), value).save(path)
 
@@ -26,7 +26,7 @@ def test_order_does_not_depend_on_creation(tmp_path: Path, seed: int) -> None:
     names = NAMES.copy()
     random.Random(seed).shuffle(names)
     for name in names:
-        picture(tmp_path / name, len(name))
+        image(tmp_path / name, len(name))
     dataset = load_dataset(tmp_path)
     assert dataset.classes == ("B", "a", "a-b", "é")
     assert dataset.ids == sorted(NAMES, key=str.encode)
@@ -36,7 +36,7 @@ def test_order_does_not_depend_on_creation(tmp_path: Path, seed: int) -> None:
 
 
 def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
-    picture(tmp_path / "c" / "1.png")
+    image(tmp_path / "c" / "1.png")
     (tmp_path / "b").mkdir()
     dataset = load_dataset(tmp_path)
     assert (dataset.classes, dataset[0].label) == (("b", "c"), 1)
@@ -46,10 +46,10 @@ def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
     ("mode", "channels"), [("L", 1), ("LA", 1), ("RGB", 3), ("RGBA", 3), ("P", 3), ("1", 1)]
 )
 def test_channels(tmp_path: Path, mode: str, channels: int) -> None:
-    picture(tmp_path / "a" / "1.png", 0, mode)
-    image = load_dataset(tmp_path)[0].image
-    assert image.shape == (17, 18, channels)
-    assert image.dtype == np.uint8
+    image(tmp_path / "a" / "1.png", 0, mode)
+    found = load_dataset(tmp_path)[0].image
+    assert found.shape == (17, 18, channels)
+    assert found.dtype == np.uint8
 
 
 def test_exif_rotation_is_not_carried_out(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_exif_rotation_is_not_carried_out(tmp_path: Path) -> None:
 def damaged(tmp_path: Path) -> Path:
     root = tmp_path / "data"
     for i in range(4):
-        picture(root / "a" / f"{i}.png", i)
+        image(root / "a" / f"{i}.png", i)
     (root / "a" / "1.png").write_bytes(b"")
     (root / "a" / "2.png").write_bytes((root / "a" / "2.png").read_bytes()[:50])
     return root
@@ -102,10 +102,10 @@ def test_a_file_that_vanishes_is_a_problem_and_changes_the_digest(damaged: Path)
     ]
 
 
-def test_what_is_left_out_is_told(tmp_path: Path) -> None:
-    picture(tmp_path / "a" / "1.png")
-    picture(tmp_path / "stray.png")
-    (tmp_path / "a" / "2.txt").write_text("no picture")
+def test_ignored_files_are_reported(tmp_path: Path) -> None:
+    image(tmp_path / "a" / "1.png")
+    image(tmp_path / "stray.png")
+    (tmp_path / "a" / "2.txt").write_text("no image")
     (tmp_path / "a" / ".hidden").write_text("not looked at")
     (tmp_path / "README.md").write_text("may stand beside the classes")
     dataset = load_dataset(tmp_path)
@@ -117,20 +117,20 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who may not read all")
 def test_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
-    picture(tmp_path / "a" / "1.png")
-    picture(tmp_path / "b" / "1.png")
+    image(tmp_path / "a" / "1.png")
+    image(tmp_path / "b" / "1.png")
     (tmp_path / "b").chmod(0)
     assert [problem.id for problem in load_dataset(tmp_path).problems] == ["b"]
     (tmp_path / "b").chmod(0o700)
 
 
 def test_links_in_a_circle(tmp_path: Path) -> None:
-    picture(tmp_path / "a" / "1.png")
+    image(tmp_path / "a" / "1.png")
     (tmp_path / "a" / "again").symlink_to(tmp_path / "a")
     assert load_dataset(tmp_path).ids == ["a/1.png"]
 
 
-def test_a_link_back_to_the_root_gives_no_picture_a_second_label(tmp_path: Path) -> None:
+def test_a_link_back_to_the_root_gives_no_image_a_second_label(tmp_path: Path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         Image.new("RGB", (16, 16)).save(tmp_path / name / "1.png")
@@ -140,16 +140,16 @@ def test_a_link_back_to_the_root_gives_no_picture_a_second_label(tmp_path: Path)
 
 @pytest.mark.skipif(os.name == "nt", reason="names are text there")
 def test_names_that_are_no_text(tmp_path: Path) -> None:
-    picture(tmp_path / "a" / "1.png")
+    image(tmp_path / "a" / "1.png")
     os.rename(tmp_path / "a" / "1.png", os.fsencode(tmp_path / "a") + b"/\xff.png")  # noqa: PTH104
     dataset = load_dataset(tmp_path)
     assert dataset[0].image.shape == (17, 18, 3)
     assert len(dataset.digest()) == 64
 
 
-def test_no_parts_and_no_pictures(tmp_path: Path) -> None:
-    picture(tmp_path / "a" / "1.png")
+def test_no_parts_and_no_images(tmp_path: Path) -> None:
+    image(tmp_path / "a" / "1.png")
     with pytest.raises(OptionError, match="no parts"):
         load_dataset(f"folder:{tmp_path}#train")
-    with pytest.raises(ImageFileError, match="must contain a folder of pictures"):
+    with pytest.raises(ImageFileError, match="no images found"):
         load_dataset(f"folder:{tmp_path / 'a'}")

@@ -1,4 +1,4 @@
-"""Data sets from people who mean harm, or from a disk that does."""
+"""Datasets from people who mean harm, or from a disk that does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from PIL import Image
 from beaufort._core.errors import BeaufortError, ImageFileError
 from beaufort.data import _digest, digest_of, iterate, load_dataset
 from beaufort.data._files import OnDisk
-from beaufort.data.images import MAX_SIDE, is_folder, read_idx
+from beaufort.data.images import MAX_SIDE, is_folder
+from beaufort.data.mnist import read_idx
 from beaufort.evaluation.samples import read_samples
 from beaufort.models import as_model
 
@@ -151,11 +152,11 @@ def test_small_files_do_not_fill_the_memory(tmp_path: Path, name: str) -> None:
         tracemalloc.stop()
 
 
-def test_pictures_of_arrays_have_the_limits_of_files(tmp_path: Path) -> None:
+def test_images_of_arrays_have_the_limits_of_files(tmp_path: Path) -> None:
     np.savez_compressed(
         tmp_path / "a.npz", images=np.zeros((1, MAX_SIDE + 1, 1), np.uint8), labels=np.zeros(1, np.int64)
     )
-    with pytest.raises(ImageFileError, match="on a side"):
+    with pytest.raises(ImageFileError, match="too large"):
         load_dataset(tmp_path / "a.npz")
 
 
@@ -203,9 +204,9 @@ def test_names_that_no_file_has(spec: str) -> None:
         load_dataset(spec)
 
 
-def test_a_locked_memory_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_hash_cache_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(_digest, "_LONGEST_WAIT_S", 0.2)
+    monkeypatch.setattr(_digest, "_TIMEOUT_S", 0.2)
     files = []
     for number in range(20):
         (tmp_path / f"{number}.bin").write_bytes(b"x")

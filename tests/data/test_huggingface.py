@@ -1,4 +1,4 @@
-"""Hugging Face data sets, where the package is installed."""
+"""Hugging Face datasets, where the package is installed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_splits_and_columns(hf: Any, tmp_path: Path) -> None:
     other = load_dataset(f"hf:{tmp_path}/s#val")
     assert (other.ids[1], other[0].image.max()) == ("val/1", 2)
     assert len({dataset.digest(), other.digest()}) == 2
-    with pytest.raises(OptionError, match="must be one of test, val"):
+    with pytest.raises(OptionError, match="available: test, val"):
         load_dataset(f"hf:{tmp_path}/s#train")
 
 
@@ -68,7 +68,7 @@ def test_offline_asks_nobody(hf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         load_dataset("hf:nobody/nothing#test")
 
 
-def test_rows_name_files_of_the_data_set_only(tmp_path: Path) -> None:
+def test_rows_name_files_of_the_dataset_only(tmp_path: Path) -> None:
     for place in ("data/a.png", "other.png"):
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_bytes(png(1))
@@ -78,5 +78,5 @@ def test_rows_name_files_of_the_data_set_only(tmp_path: Path) -> None:
     column = _Column(rows, "image", (tmp_path / "data",))
     assert column.read(0).shape == (18, 20, 1)
     for index in range(1, len(rows)):
-        with pytest.raises(ImageFileError, match="the row must name"):
+        with pytest.raises(ImageFileError, match=r"outside the dataset|cannot read the file"):
             column.read(index)

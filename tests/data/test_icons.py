@@ -1,4 +1,4 @@
-"""Icons-50 from a folder, archives and arrays: the same data set, and exact errors."""
+"""Icons-50 from a folder, archives and arrays: the same dataset, and exact errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_layouts_are_one_data_set(root: Path, tmp_path: Path) -> None:
+def test_the_layouts_are_one_dataset(root: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive, tarfile.open(tmp_path / "a.tar", "w") as tar:
         for path in sorted(root.rglob("*.png"), reverse=True):
             archive.write(path, f"Icons-50/{path.relative_to(root)}")
@@ -84,12 +84,11 @@ def test_arrays_are_the_same_icons(root: Path, tmp_path: Path) -> None:
     assert all(np.array_equal(other[place].image, first[place].image) for place in range(len(first)))
 
 
-def test_a_picture_without_a_style_is_told(root: Path) -> None:
+def test_an_image_without_a_style_is_reported(root: Path) -> None:
     Image.new("RGB", (4, 4)).save(root / "bird" / "duck.png")
     with pytest.raises(
         ImageFileError,
-        match=r"^pictures of class folder 'bird' must be called STYLE_VERSION_SUBTYPE.png, as "
-        r"apple_0_duck.png, got 'duck.png'$",
+        match=r"STYLE_VERSION_SUBTYPE.png, got 'bird/duck.png'$",
     ):
         load_dataset(f"icons-50:{root}")
 
@@ -97,57 +96,53 @@ def test_a_picture_without_a_style_is_told(root: Path) -> None:
 def test_class_folders_must_be_those_of_the_set(root: Path) -> None:
     for path in (root / "bird").iterdir():
         path.unlink()
-    with pytest.raises(ImageFileError, match="class folder 'bird' must have pictures called"):
+    with pytest.raises(ImageFileError, match=r"1 of 50 classes of icons-50 .*'bird'"):
         load_dataset(f"icons-50:{root}")
     shutil.rmtree(root / "bird")
-    with pytest.raises(ImageFileError, match=r"50 class folders, got 49 of them \(first missing: 'bird'\)"):
+    with pytest.raises(ImageFileError, match=r"1 of 50 class directories of icons-50 .*'bird'"):
         load_dataset(f"icons-50:{root}")
     (root / "birds").mkdir()
     (root / "bird").mkdir()
-    with pytest.raises(ImageFileError, match="50 class folders alone, got 'birds', too"):
+    with pytest.raises(ImageFileError, match="'birds' is not one of the 50 class directories"):
         load_dataset(f"icons-50:{root}")
 
 
-def test_a_picture_that_is_there_twice_is_told(root: Path, tmp_path: Path) -> None:
+def test_duplicate_images_are_reported(root: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for path in root.rglob("*.png"):
             archive.write(path, f"Icons-50/{path.relative_to(root)}")
         path = next(iter(sorted((root / "bird").iterdir())))
         archive.write(path, f"older/bird/{path.name}")
-    with pytest.raises(
-        ImageFileError, match=f"must have each picture once, got 'bird/{path.name}' more often"
-    ):
+    with pytest.raises(ImageFileError, match=f"contains 'bird/{path.name}' more than once"):
         load_dataset(f"icons-50:{tmp_path}/a.zip")
     images, labels = np.zeros((2, 8, 8, 3), np.uint8), np.zeros(2, np.int64)
     np.savez(tmp_path / "a.npz", x=images, y=labels, classes=CLASSES, fname=["apple_0_jet.png"] * 2)
-    with pytest.raises(ImageFileError, match=r"once, got 'airplane/apple_0_jet.png' more often"):
+    with pytest.raises(ImageFileError, match=r"'airplane/apple_0_jet.png' more than once"):
         load_dataset(f"icons-50:{tmp_path}/a.npz")
 
 
 def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("a.zip", "a.tar", "a.tar.gz", "a.npz"):
         (tmp_path / name).write_bytes(b"nothing of the kind" * 50)
-        with pytest.raises(ImageFileError, match="cannot be read"):
+        with pytest.raises(ImageFileError, match="cannot read"):
             load_dataset(f"icons-50:{tmp_path / name}")
     np.savez(tmp_path / "b.npz", x=np.zeros((1, 32, 32, 3), np.uint8))
-    with pytest.raises(
-        ImageFileError, match=r"must have the arrays .*, got none for \['classes', 'fname', 'y'\]"
-    ):
+    with pytest.raises(ImageFileError, match=r"3 of 4 arrays .*'classes'"):
         load_dataset(f"icons-50:{tmp_path / 'b.npz'}")
 
 
-def test_parts_are_the_business_of_protocols(root: Path) -> None:
+def test_parts_are_rejected(root: Path) -> None:
     with pytest.raises(OptionError, match="unknown part 'style'"):
         load_dataset(f"icons-50:{root}#style")
 
 
 def test_names_that_have_no_style() -> None:
     for name in ("duck.png", "apple_duck.png", "apple__duck.png", "_0_duck.png", "apple_0_.png"):
-        with pytest.raises(ImageFileError, match="must be called STYLE_VERSION_SUBTYPE"):
+        with pytest.raises(ImageFileError, match="STYLE_VERSION_SUBTYPE"):
             icon_columns([f"bird/{name}"])
 
 
-def test_sizes_that_are_none(root: Path) -> None:
+def test_invalid_sizes(root: Path) -> None:
     for side in (0, 2.5, True):
         with pytest.raises(OptionError, match="side must be an integer from 1 to"):
             resized(load_dataset(root), side)  # type: ignore[arg-type]
@@ -156,7 +151,7 @@ def test_sizes_that_are_none(root: Path) -> None:
     assert resized(dataset, 32)[0].image.shape == (32, 32, 3)
 
 
-def test_a_suite_shows_what_its_protocol_holds_out(root: Path, tmp_path: Path) -> None:
+def test_a_suite_evaluates_the_images_that_its_protocol_holds_out(root: Path, tmp_path: Path) -> None:
     for number, name in enumerate(CLASSES):
         Image.new("RGB", (72, 72), (number, 0, 0)).save(root / name / "microsoft_0_thing.png")
     model = as_model(

@@ -1,4 +1,4 @@
-"""ImageNet's validation pictures in one folder, with the lists that people have of what they show."""
+"""ImageNet's validation images in one folder, with the lists that people have of what they show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beaufort.data.labels import class_ids, devkit_ids
 
 NUMBERS = (1, 2, 3, 4, 5, 6)
 WNIDS = ("n01751748", "n09193705", "n02105855", "n04263257", "n03125729", "n01735189")
-"""What the first six of the published validation pictures show: a sea snake, an alp and so on."""
+"""What the first six of the published validation images show: a sea snake, an alp and so on."""
 KIT = (490, 361, 171, 822, 297, 482)
 """What the development kit says of them."""
 PLACES = tuple(class_ids("imagenet-1k").index(wnid) for wnid in WNIDS)
@@ -25,7 +25,7 @@ def name(number: int) -> str:
     return f"ILSVRC2012_val_{number:08}"
 
 
-def pictures(folder: Path) -> Path:
+def images(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for number in NUMBERS:
         Image.new("RGB", (20, 20), (number, 0, 0)).save(folder / f"{name(number)}.JPEG", "JPEG")
@@ -59,7 +59,7 @@ def test_the_development_kit_has_every_class_once() -> None:
 @LIST
 @pytest.mark.parametrize("place", [".", "..", "../ILSVRC2012_devkit_t12/data"])
 def test_a_list_in_the_folder_or_beside_it(tmp_path: Path, table: str, place: str) -> None:
-    folder = pictures(tmp_path / "val")
+    folder = images(tmp_path / "val")
     (folder / place).mkdir(parents=True, exist_ok=True)
     (folder / place / table).write_text(LISTS[table]())
     assert dataset_kind(folder) == "imagenet-val"
@@ -69,9 +69,9 @@ def test_a_list_in_the_folder_or_beside_it(tmp_path: Path, table: str, place: st
     assert dataset.classes == class_ids("imagenet-1k")
 
 
-def test_it_is_the_data_set_of_class_folders(tmp_path: Path) -> None:
+def test_it_is_the_dataset_of_class_folders(tmp_path: Path) -> None:
     """Sorted into folders or not: the same ids, labels and digest, so that results are shared."""
-    flat = pictures(tmp_path / "flat")
+    flat = images(tmp_path / "flat")
     (tmp_path / "val.txt").write_text(LISTS["val.txt"]())
     for wnid in class_ids("imagenet-1k"):
         (tmp_path / "sorted" / wnid).mkdir(parents=True)
@@ -86,29 +86,29 @@ def test_it_is_the_data_set_of_class_folders(tmp_path: Path) -> None:
 
 
 def test_a_list_elsewhere_is_named(tmp_path: Path) -> None:
-    folder = pictures(tmp_path / "a" / "b" / "val")
-    with pytest.raises(ImageFileError, match="name another after #"):
+    folder = images(tmp_path / "a" / "b" / "val")
+    with pytest.raises(ImageFileError, match="another file after #"):
         load_dataset(f"imagenet-val:{folder}")
     (tmp_path / "mine.csv").write_text("".join(f"{name(n)}.JPEG,{PLACES[n - 1]}\n" for n in NUMBERS))
     assert len(load_dataset(f"imagenet-val:{folder}#{tmp_path / 'mine.csv'}")) == 6
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
-        ("490\n361\n", "a line for each of 50,000 pictures, got 2"),
+        ("490\n361\n", "50,000 lines, one per image, got 2"),
         (one_a_line((1001,), [5]), "must be a list of labels"),
         (f"{name(1)}.JPEG 1000\n", "must be a list of labels"),
         (f"{name(1)}.JPEG cat\n", "must be a list of labels"),
-        (f"{name(1)}.JPEG 65\n", "must have every picture of the folder"),
-        ("", "a line for each"),
-        ("\x00\x01", "a line for each"),
+        (f"{name(1)}.JPEG 65\n", "5 of 6 labels"),
+        ("", "50,000 lines"),
+        ("\x00\x01", "50,000 lines"),
     ],
 )
-def test_lists_that_are_refused(tmp_path: Path, content: str, told: str) -> None:
-    folder = pictures(tmp_path / "val")
+def test_lists_that_are_rejected(tmp_path: Path, content: str, message: str) -> None:
+    folder = images(tmp_path / "val")
     (folder / "val.txt").write_text(content)
-    with pytest.raises(ImageFileError, match=told):
+    with pytest.raises(ImageFileError, match=message):
         load_dataset(folder)
 
 

@@ -36,19 +36,19 @@ def test_splits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("images", "labels", "told"),
+    ("images", "labels", "message"),
     [
-        (HEAD + bytes(2 * 784 - 1), LABELS, "cut short"),
-        (HEAD + bytes(2 * 784 + 1), LABELS, "its header says"),
+        (HEAD + bytes(2 * 784 - 1), LABELS, "truncated"),
+        (HEAD + bytes(2 * 784 + 1), LABELS, "truncated or damaged"),
         (b"", LABELS, "not an idx file"),
         (b"\0\0\x0d\3" + HEAD[4:], LABELS, "not an idx file"),
-        (gzip.compress(HEAD + bytes(2 * 784), mtime=0)[:-12], LABELS, "cannot be read"),
-        (HEAD + bytes(2 * 784), LABELS[:-1], "its header says"),
+        (gzip.compress(HEAD + bytes(2 * 784), mtime=0)[:-12], LABELS, "cannot read"),
+        (HEAD + bytes(2 * 784), LABELS[:-1], "truncated or damaged"),
         (HEAD + bytes(2 * 784), bytes([0, 0, 8, 1, 0, 0, 0, 1, 7]), r"\(1,\)"),
     ],
 )
-def test_damaged_files(tmp_path: Path, images: bytes, labels: bytes, told: str) -> None:
-    with pytest.raises(ImageFileError, match=told):
+def test_damaged_files(tmp_path: Path, images: bytes, labels: bytes, message: str) -> None:
+    with pytest.raises(ImageFileError, match=message):
         load_dataset(write(tmp_path, images, labels))
 
 

@@ -27,7 +27,7 @@ WNIDS = class_ids("imagenet-1k")
 
 
 def paint(path: Path, number: int, light: int = 0, size: int = 16, frame: int = 0) -> None:
-    """A picture that says which class of ImageNet it is meant to be taken for."""
+    """An image that says which class of ImageNet it is meant to be taken for."""
     path.parent.mkdir(parents=True, exist_ok=True)
     image = Image.new("RGB", (size, size), (255, 0, 0))
     image.paste((number // 256, number % 256, light), (frame, frame, size - frame, size - frame))
@@ -92,7 +92,7 @@ def test_label_maps_are_the_published_ones(shared: Path) -> None:
 
 
 def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(natural_shifts, "_EACH", 1)
+    monkeypatch.setattr(natural_shifts, "_V2_CLASS_SIZE", 1)
     root = folders(tmp_path / "v2", {str(number): number for number in range(1000)})
     data = load_dataset(f"imagenetv2:{root}")
     assert data.classes == class_names("imagenet-1k")
@@ -102,10 +102,10 @@ def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.M
         for place in range(0, 1000, 97)
     )
     paint(root / "7" / "b.png", 7)
-    with pytest.raises(ImageFileError, match=r"must have 1 pictures in each class folder, got 2 in '7'"):
+    with pytest.raises(ImageFileError, match=r"must contain 1 images, got 2 in '7'"):
         load_dataset(f"imagenetv2:{root}")
     shutil.rmtree(root / "17")
-    with pytest.raises(ImageFileError, match=r"1,000 class folders, got 999 of them \(first missing: '17'\)"):
+    with pytest.raises(ImageFileError, match=r"1 of 1,000 class directories of imagenetv2 .*'17'"):
         load_dataset(f"imagenetv2:{root}")
     with pytest.raises(OptionError, match="unknown part 'x'"):
         load_dataset(f"imagenetv2:{root}#x")
@@ -120,10 +120,10 @@ def test_exactly_the_published_classes(tmp_path: Path, kind: str) -> None:
     root = folders(tmp_path / "set", {name: int(some[0]) for name, some in wanted.grouping.items()})
     assert load_dataset(f"{kind}:{root}").classes == tuple(sorted(wanted.classes))
     (root / "n00000000").mkdir()
-    with pytest.raises(ImageFileError, match="its 200 class folders alone, got 'n00000000', too"):
+    with pytest.raises(ImageFileError, match="'n00000000' is not one of the 200"):
         load_dataset(f"{kind}:{root}")
     shutil.rmtree(root / wanted.classes[3])
-    with pytest.raises(ImageFileError, match=rf"got 199 of them \(first missing: '{wanted.classes[3]}'\)"):
+    with pytest.raises(ImageFileError, match=rf"1 of 200 class directories .*'{wanted.classes[3]}'"):
         load_dataset(f"{kind}:{root}")
 
 
@@ -169,7 +169,7 @@ def test_objectnet_without_frame_and_other_classes(tmp_path: Path) -> None:
     assert [problem.id for problem in data.problems] == ["beside.png"]
     assert [problem.id for problem in data.ignored] == ["banana/notes.txt"]
     shutil.rmtree(root / "images" / "banana")
-    with pytest.raises(ImageFileError, match=r"got 112 of them \(first missing: 'banana'\)"):
+    with pytest.raises(ImageFileError, match=r"1 of 113 class directories .*'banana'"):
         load_dataset(f"objectnet:{root}")
 
 
@@ -207,10 +207,10 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match=r"notes\.txt"):
         load_dataset(f"imagenet-d:{root}", strict=True)
     paint(root / "texture" / "unicorn" / "c.png", 1)
-    with pytest.raises(ImageFileError, match="113 categories of its set, got 'unicorn'"):
+    with pytest.raises(ImageFileError, match=r"'unicorn' in .* 113 categories"):
         load_dataset(f"imagenet-d:{root}")
     shutil.rmtree(root / "material")
-    with pytest.raises(ImageFileError, match="must have a folder 'material'"):
+    with pytest.raises(ImageFileError, match=r"1 of 3 directories .*'material'"):
         load_dataset(f"imagenet-d:{root}")
 
 
@@ -218,7 +218,7 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
 
 
 def validation(root: Path, light: int = 0) -> Path:
-    """One picture of each class of ImageNet, as class folders."""
+    """One image of each class of ImageNet, as class folders."""
     for number, wnid in enumerate(WNIDS):
         paint(root / wnid / "v.png", number, light)
     return root
@@ -242,10 +242,10 @@ def test_validation_images_on_the_classes_of_a_shift(val: Path, tmp_path: Path) 
     one, two = (select_classes(data, label_maps["objectnet"]) for data in (every, numbers))
     assert one.digest() == two.digest() != every.digest()
     few = folders(tmp_path / "few", {WNIDS[0]: 0, WNIDS[1]: 1})
-    with pytest.raises(OptionError, match=r"images of all 200 classes of imagenet-a, got none of 200"):
+    with pytest.raises(OptionError, match=r"200 of 200 classes of imagenet-a in few"):
         select_classes(load_dataset(str(few)), label_maps["imagenet-a"])
     toys = folders(tmp_path / "toys", {"ball": 0, "blocks": 1})
-    with pytest.raises(OptionError, match="toys must be labeled with classes of ImageNet"):
+    with pytest.raises(OptionError, match="toys is not labeled with classes of ImageNet"):
         select_classes(load_dataset(str(toys)), label_maps["imagenet-a"])
 
 
@@ -270,10 +270,10 @@ def test_imagenet_a_beside_its_clean_counterpart(
     assert "convention restricted" in shifted.labels
     every = evaluate([MODEL], "imagenet-a", data, "all", options=RunOptions(convention="all"))
     assert {result.condition: result.accuracy for result in every.results}["imagenet-a"] == 0.25
-    told = CliRunner().invoke(app, ["report", "kept", "--labels", "convention=all", "--format", "md"])
-    assert told.exit_code == 0, told.output
-    assert "convention all" in told.output
-    assert "25.0 [" in told.output
+    result = CliRunner().invoke(app, ["report", "kept", "--labels", "convention=all", "--format", "md"])
+    assert result.exit_code == 0, result.output
+    assert "convention all" in result.output
+    assert "25.0 [" in result.output
 
 
 @pytest.mark.parametrize("suite_name", SHIFT_SUITE_NAMES)
@@ -288,5 +288,5 @@ def test_stylized_and_sketch_have_all_classes(val: Path, tmp_path: Path) -> None
     for kind in ("imagenet-sketch", "stylized-imagenet"):
         assert len(load_dataset(f"{kind}:{val}")) == 1000
     few = folders(tmp_path / "few", {WNIDS[0]: 0})
-    with pytest.raises(ImageFileError, match=r"imagenet-sketch must have 1,000 class folders, got 1 of them"):
+    with pytest.raises(ImageFileError, match=r"999 of 1,000 class directories of imagenet-sketch"):
         load_dataset(f"imagenet-sketch:{few}")

@@ -57,47 +57,47 @@ def test_an_npy_and_its_labels(tmp_path: Path) -> None:
     np.save(tmp_path / "train_labels.npy", LABELS)
     assert load_dataset(f"npy:{tmp_path}#train").ids[3] == "train/3"
     assert load_dataset(tmp_path / "train_images.npy").labels.tolist() == [1, 0, 2, 1]
-    (tmp_path / "train_images.npy").rename(tmp_path / "pictures.npy")
+    (tmp_path / "train_images.npy").rename(tmp_path / "images.npy")
     (tmp_path / "train_labels.npy").rename(tmp_path / "labels.npy")
-    np.testing.assert_array_equal(load_dataset(tmp_path / "pictures.npy")[2].image[..., 0], IMAGES[2])
+    np.testing.assert_array_equal(load_dataset(tmp_path / "images.npy")[2].image[..., 0], IMAGES[2])
 
 
 @pytest.mark.parametrize(
-    ("images", "labels", "told"),
+    ("images", "labels", "message"),
     [
         (IMAGES.astype(np.float32), LABELS, "float32"),
         (IMAGES.transpose(), LABELS, "Fortran order"),
         (IMAGES[:, None], LABELS, r"\(n, h, w, 3\)"),
         (IMAGES[:0], LABELS[:0], "n at least 1"),
         (IMAGES, LABELS[:3], r"\(3,\)"),
-        (IMAGES, LABELS.astype(float), "integers"),
+        (IMAGES, LABELS.astype(float), "integer labels"),
         (IMAGES, LABELS - 1, "got -1"),
-        (IMAGES, LABELS.astype(np.uint64) + 2**63, "integers"),
+        (IMAGES, LABELS.astype(np.uint64) + 2**63, "from 0 to 999,999"),
         (IMAGES, np.array(["a", "b", "c", "d"], object), "pickled"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_arrays_that_are_refused(
-    tmp_path: Path, images: np.ndarray, labels: np.ndarray, told: str, packed: bool
+def test_arrays_that_are_rejected(
+    tmp_path: Path, images: np.ndarray, labels: np.ndarray, message: str, packed: bool
 ) -> None:
     if packed:
         np.savez_compressed(tmp_path / "x.npz", images=images, labels=labels)
     else:
         np.save(tmp_path / "images.npy", images)
         np.save(tmp_path / "labels.npy", labels)
-    with pytest.raises(ImageFileError, match=told):
+    with pytest.raises(ImageFileError, match=message):
         load_dataset(tmp_path / "x.npz" if packed else tmp_path)
 
 
-def test_a_file_that_is_cut(tmp_path: Path) -> None:
+def test_truncated_files(tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", IMAGES)
     np.save(tmp_path / "labels.npy", LABELS)
     dataset = load_dataset(tmp_path)
     content = (tmp_path / "images.npy").read_bytes()
     (tmp_path / "images.npy").write_bytes(content[:-1])
-    with pytest.raises(ImageFileError, match="cut short"):
+    with pytest.raises(ImageFileError, match="truncated"):
         load_dataset(tmp_path)
-    with pytest.raises(ImageFileError, match="cut short"):
+    with pytest.raises(ImageFileError, match="truncated"):
         dataset[3]
 
 
@@ -134,11 +134,11 @@ def test_row_ids_are_like_a_list(count: int, part: slice) -> None:
 
 @pytest.mark.parametrize("order", ["original", "shuffled"])
 @pytest.mark.parametrize("neighbors", [1, 3, 100])
-def test_pictures_read_together_are_those_read_alone(
+def test_images_read_together_are_those_read_alone(
     tmp_path: Path, order: str, neighbors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the file has become shorter: those that are left are read, and each other one is told of."""
-    monkeypatch.setattr(_rows, "_TOGETHER", neighbors * 18 * 17)
+    """Also in a truncated file: the remaining images are read, and each missing one is reported."""
+    monkeypatch.setattr(_rows, "_READ_BYTES", neighbors * 18 * 17)
     count = 20
     np.save(
         tmp_path / "images.npy",
@@ -146,11 +146,11 @@ def test_pictures_read_together_are_those_read_alone(
     )
     np.save(tmp_path / "labels.npy", np.zeros(count, np.int64))
     dataset = load_dataset(str(tmp_path))
-    pictures = PreparedImages(dataset if order == "original" else dataset.shuffled(1), (), grey=True)
+    images = PreparedImages(dataset if order == "original" else dataset.shuffled(1), (), grey=True)
     for left in (count, 13):
         with (tmp_path / "images.npy").open("r+b") as file:
             file.truncate(file.seek(0, 2) - (count - left) * 18 * 17)
-        together, alone = list(pictures.read_many(range(2, 18))), [pictures(place) for place in range(2, 18)]
+        together, alone = list(images.read_many(range(2, 18))), [images(place) for place in range(2, 18)]
         assert len(together) == 16
         for one, other in zip(together, alone, strict=True):
             assert one == other if isinstance(other, Problem) else np.array_equal(one, other)
@@ -158,21 +158,21 @@ def test_pictures_read_together_are_those_read_alone(
 
 
 @pytest.mark.parametrize("images", [IMAGES, np.asfortranarray(IMAGES)], ids=["rows", "columns"])
-def test_pictures_in_memory_are_not_copied_for_a_run(images: np.ndarray) -> None:
+def test_images_in_memory_are_not_copied_for_a_run(images: np.ndarray) -> None:
     dataset = from_arrays("four", images, LABELS)
-    for place, picture in enumerate(read_several(dataset.pixels, range(4))):
-        assert np.array_equal(picture, dataset[place].image)
-        assert picture.flags.c_contiguous
-        assert np.shares_memory(picture, images) == images.flags.c_contiguous
-        assert not (picture.flags.writeable and np.shares_memory(picture, images))
+    for place, image in enumerate(read_several(dataset.pixels, range(4))):
+        assert np.array_equal(image, dataset[place].image)
+        assert image.flags.c_contiguous
+        assert np.shares_memory(image, images) == images.flags.c_contiguous
+        assert not (image.flags.writeable and np.shares_memory(image, images))
     dataset[0].image[:] = 0  # which is a copy
     assert np.array_equal(dataset[0].image[..., 0], IMAGES[0])
 
 
 @pytest.mark.parametrize("labels", [[0.5] * 4, [0], [-1, 0, 0, 0]])
-def test_labels_that_are_none_are_called_labels(labels: list[float]) -> None:
-    """They were called by the name of the data set, as the images are."""
-    with pytest.raises(ImageFileError, match=r"^labels of mine must be integers"):
+def test_invalid_labels_are_reported_by_name(labels: list[float]) -> None:
+    """They were called by the name of the dataset, as the images are."""
+    with pytest.raises(ImageFileError, match=r"^labels of mine must be .* got "):
         from_arrays("mine", np.zeros((4, 32, 32), np.uint8), np.array(labels))
 
 

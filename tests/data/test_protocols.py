@@ -1,4 +1,4 @@
-"""Any column of a table splits it, and what cannot be split is told exactly."""
+"""Any column of a table splits it, and errors for columns that cannot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_class_is_a_column() -> None:
     assert hold_out(photos(["a", "b"], [0, 1]), "class", "1").unanswerable == 1
 
 
-def test_mistakes_are_told_exactly() -> None:
+def test_errors_contain_the_exact_cause() -> None:
     table = photos(["nikon", "canon", ""], [0, 1, 1])
     with pytest.raises(
         UnknownNameError, match=r"^unknown column of photos 'camra'; did you mean 'camera'\?$"

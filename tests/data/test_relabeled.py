@@ -16,7 +16,7 @@ from beaufort.data.protocols import protocols
 
 @pytest.fixture
 def cifar100(tmp_path: Path) -> Path:
-    """Two pictures of each class in each split, in the binary version."""
+    """Two images of each class in each split, in the binary version."""
     for split in ("train", "test"):
         records = bytearray()
         for number in range(200):
@@ -46,9 +46,9 @@ def test_the_first_classes_are_held_out(cifar100: Path, count: int) -> None:
     assert not {"otter", "tank"} & held
 
 
-def test_cifar_10_is_refused(tmp_path: Path) -> None:
+def test_cifar_10_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "test_batch.bin").write_bytes(bytes(3073))
-    with pytest.raises(ImageFileError, match="cifar-100-coarse must be made of CIFAR-100, got CIFAR-10"):
+    with pytest.raises(ImageFileError, match="cifar-100-coarse requires CIFAR-100"):
         load_dataset(f"cifar-100-coarse:{tmp_path}")
 
 
@@ -70,7 +70,7 @@ def test_synsets_of_imagenet(tmp_path: Path) -> None:
 def test_folders_of_other_classes(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     Image.new("RGB", (16, 16)).save(tmp_path / "cat" / "1.png")
-    with pytest.raises(ImageFileError, match="must have pictures of classes of imagenet-25, got none"):
+    with pytest.raises(ImageFileError, match="has no images of classes of imagenet-25"):
         load_dataset(f"imagenet-25:{tmp_path}")
 
 
@@ -82,5 +82,5 @@ def test_lists_of_broad_classes() -> None:
     assert sorted(members) == sorted(class_names("cifar-100"))
     ids = [wnid for one in superclasses("imagenet-25") for wnid in one.members + one.others]
     assert len(ids) == len(set(ids)) == 542 + 5017
-    with pytest.raises(UnknownNameError, match="unknown list of broad classes 'imagenet-26'"):
+    with pytest.raises(UnknownNameError, match="unknown list of superclasses 'imagenet-26'"):
         superclasses("imagenet-26")

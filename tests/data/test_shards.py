@@ -45,22 +45,22 @@ def test_order_and_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "message"),
     [
-        ({"b.png": PNG}, "must have a .cls file"),
-        ({"b.cls": b"1"}, "must have one picture (.jpg or the like), got 0"),
-        ({"b.png": PNG, "b.jpg": PNG, "b.cls": b"1"}, "must have one picture (.jpg or the like), got 2"),
+        ({"b.png": PNG}, "no .cls file"),
+        ({"b.cls": b"1"}, "must have one image, got 0"),
+        ({"b.png": PNG, "b.jpg": PNG, "b.cls": b"1"}, "must have one image, got 2"),
         ({"b.png": PNG, "b.cls": b"one"}, "b'one'"),
         ({"b.png": PNG, "b.cls": b"-1"}, "b'-1'"),
         ({"../b.png": PNG}, "leads out"),
         ({"/b.png": PNG}, "leads out"),
     ],
 )
-def test_samples_that_are_left_out_are_told(tmp_path: Path, files: dict[str, bytes], told: str) -> None:
+def test_incomplete_samples_are_reported(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
     path = shard(tmp_path / "s.tar", {**files, **PAIR})
     dataset = load_dataset(path)
     assert dataset.ids == ["s.tar/a"]
-    assert told in dataset.problems[0].message
+    assert message in dataset.problems[0].message
     with pytest.raises(ImageFileError, match=r"s\.tar/"):
         load_dataset(path, strict=True)
 
@@ -75,16 +75,16 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [512 * 3, 512 * 3 + 100, 512 * 4, 512 * 4 + 3])
-def test_a_shard_that_is_cut_is_told(tmp_path: Path, kept: int) -> None:
+def test_truncated_shards_are_reported(tmp_path: Path, kept: int) -> None:
     assert len(PNG) < 512
     path = shard(tmp_path / "s.tar", {"a.png": PNG, "a.cls": b"1", "b.png": PNG, "b.cls": b"1"})
     path.write_bytes(path.read_bytes()[: kept + 512])
     dataset = load_dataset(path)
     assert dataset.ids == ["s.tar/a"]
-    assert any("cut short" in problem.message for problem in dataset.problems)
+    assert any("truncated" in problem.message for problem in dataset.problems)
 
 
-def test_a_damaged_header_is_told(tmp_path: Path) -> None:
+def test_a_damaged_header_is_reported(tmp_path: Path) -> None:
     path = shard(tmp_path / "s.tar", {**PAIR, "b.png": PNG, "b.cls": b"1"})
     content = bytearray(path.read_bytes())
     content[4 * 512 + 5] ^= 0xFF
@@ -92,11 +92,11 @@ def test_a_damaged_header_is_told(tmp_path: Path) -> None:
     assert "header" in load_dataset(path).problems[0].message
 
 
-def test_what_is_no_plain_tar(tmp_path: Path) -> None:
-    with pytest.raises(ImageFileError, match="not compressed"):
+def test_compressed_tars_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(ImageFileError, match="uncompressed"):
         load_dataset(f"wds:{shard(tmp_path / 's.tar.gz', PAIR, 'w:gz')}")
     (tmp_path / "t.tar").write_bytes(b"")
-    with pytest.raises(ImageFileError, match="cut short"):
+    with pytest.raises(ImageFileError, match="truncated"):
         load_dataset(tmp_path / "t.tar")
 
 
@@ -105,12 +105,12 @@ def test_folders_and_missing_shards(tmp_path: Path) -> None:
         shard(tmp_path / f"v-{i}.tar", PAIR)
     assert load_dataset(tmp_path).ids == ["v-0.tar/a", "v-1.tar/a"]
     assert len(load_dataset(f"{tmp_path}/v-{{0..1}}.tar")) == 2
-    with pytest.raises(OptionError, match="1 of 3 shards are missing"):
+    with pytest.raises(OptionError, match="1 of 3 shards"):
         load_dataset(f"wds:{tmp_path}/v-{{0..2}}.tar")
     for i in (0, 1):
         (tmp_path / f"part{i}").mkdir()
         shard(tmp_path / f"part{i}" / "v.tar", PAIR)
-    with pytest.raises(OptionError, match="different names"):
+    with pytest.raises(OptionError, match="the same file name"):
         load_dataset(f"wds:{tmp_path}/part{{0..1}}/v.tar")
 
 
@@ -121,5 +121,5 @@ def test_ranges(first: int, more: int, width: int) -> None:
 
 
 def test_a_range_backwards() -> None:
-    with pytest.raises(OptionError, match="low to high"):
+    with pytest.raises(OptionError, match="got 0 for 's-"):
         expand("s-{3..1}.tar")

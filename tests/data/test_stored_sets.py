@@ -47,7 +47,7 @@ def test_the_part_must_be_named(cifar: Path, part: str) -> None:
 
 
 def test_missing_corruption_and_incomplete_array(cifar: Path) -> None:
-    with pytest.raises(OptionError, match=r"snow\.npy.* fog, labels"):
+    with pytest.raises(OptionError, match=r"snow\.npy not found.*--corruption fog"):
         load_dataset(f"{cifar}#snow@1")
     np.save(cifar / "fog.npy", np.zeros((19, 32, 32, 3), np.uint8))
     np.save(cifar / "labels.npy", np.zeros(19, int))

@@ -36,7 +36,8 @@ from PIL import Image
 
 from beaufort._core.errors import BeaufortError
 from beaufort.data import iterate, load_dataset
-from beaufort.data.images import read_idx, read_image
+from beaufort.data.images import read_image
+from beaufort.data.mnist import read_idx
 from beaufort.data.writers import corrupt_tree
 from beaufort.evaluation.samples import read_samples
 from beaufort.models import as_model, load_model

@@ -76,7 +76,7 @@ entries.register(
     "icons-open",
     Entry(
         "icons-open",
-        "Emoji of six vendors under open licenses, which `beaufort make icons-open` makes a data set of",
+        "Emoji of six vendors under open licenses, which `beaufort make icons-open` makes a dataset of",
         "Apache-2.0, CC-BY-4.0, CC-BY-SA-4.0, MIT",
         "eleven packages of the npm registry",
         "https://www.npmjs.com",

@@ -1,14 +1,14 @@
-"""The processes that decode pictures: what they do, and the one that they are forked from.
+"""The processes that decode images: what they do, and the one that they are forked from.
 
-To import what is needed to decode takes as long as some hundred pictures. So one process does that, once for
+To import what is needed to decode takes as long as some hundred images. So one process does that, once for
 all runs of the process that started it, and waits. For a run it is forked into a leader, which learns what
-the pictures are and is forked into the decoders of the run:
+the images are and is forked into the decoders of the run:
 
     this process ── source ── leader of a run ── decoders, a socket each
 
-Neither the source nor a leader has threads when it is forked: they have not read a picture of a data set yet,
+Neither the source nor a leader has threads when it is forked: they have not read an image of a dataset yet,
 and libraries start theirs when they are used. The process of a run is never forked, as it has threads and a
-device. The source keeps nothing of a run, and modules of a data set's own are imported by the leader.
+device. The source keeps nothing of a run, and modules of a dataset's own are imported by the leader.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """No threads of libraries are started before a fork, and none are needed."""
 _MOST_SOCKETS = 64
 _BLOCKS_KEPT = 2
-"""Blocks of memory, 16 MB each at most, that Pillow keeps for the next picture in each process."""
+"""Blocks of memory, 16 MB each at most, that Pillow keeps for the next image in each process."""
 
 
 class ImageLoader(Protocol):
-    """The pictures of a data set, made ready."""
+    """The images of a dataset, made ready."""
 
     def __call__(self, place: int) -> Bytes | Problem:
-        """A picture by its place, or what is wrong with it."""
+        """An image by its place, or what is wrong with it."""
 
     def prepare(self, pixels: Bytes) -> Bytes:
-        """A decoded picture, made ready."""
+        """A decoded image, made ready."""
 
 
 class _Source:
@@ -99,7 +99,7 @@ def start_decoder_server(kind: type) -> _Source:
     """The process that decoders are forked from, started if there is none.
 
     Args:
-        kind: of the pictures; its module is imported at the start.
+        kind: of the images; its module is imported at the start.
     """
     global _source  # noqa: PLW0603 - one for all runs of this process
     with _lock:
@@ -115,29 +115,29 @@ def _end_source() -> None:
         _source.end()
 
 
-def fork_decoders(pictures: ImageLoader, sockets: Sequence[socket.socket]) -> bool:
+def fork_decoders(loader: ImageLoader, sockets: Sequence[socket.socket]) -> bool:
     """Have a leader forked, and a decoder for each socket but the first; an `OSError` if it is not possible.
 
     What comes back is whether they will be there soon: others were forked from the same source before.
 
     Args:
-        pictures: what is decoded. The leader waits to be told; only their kind matters here.
+        loader: what is decoded. The leader waits to be told; only their kind matters here.
         sockets: the other end of the first one tells the leader what `describe` says, and ends all decoders
             when it is closed. The other end of each other one asks a decoder.
     """
-    return start_decoder_server(type(pictures)).fork(sockets)
+    return start_decoder_server(type(loader)).fork(sockets)
 
 
-def describe(pictures: ImageLoader) -> bytes:
-    """What a leader is told; an error of any kind if the pictures cannot be pickled."""
-    return pickle.dumps((sys.path, Path.cwd(), dict(os.environ))) + pickle.dumps(pictures)
+def describe(loader: ImageLoader) -> bytes:
+    """What a leader is told; an error of any kind if the images cannot be pickled."""
+    return pickle.dumps((sys.path, Path.cwd(), dict(os.environ))) + pickle.dumps(loader)
 
 
 def serve(module: str) -> None:
     """What the source does: import everything, and fork a leader whenever it is asked to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a leader ended
-    with contextlib.suppress(Exception):  # what fails is met again when pictures come
+    with contextlib.suppress(Exception):  # what fails is met again when images come
         importlib.import_module(module)
         resize_crop(_drawn(), (40, 32))
     with socket.socket(fileno=0) as asked:
@@ -155,16 +155,16 @@ def serve(module: str) -> None:
 
 
 def _lead(control: socket.socket, *ends: socket.socket) -> None:
-    """What a leader does: learn what the pictures are, fork a decoder for each socket, and stop them."""
+    """What a leader does: learn what the images are, fork a decoder for each socket, and stop them."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with control.makefile("rb") as told:
         sys.path[:], folder, environment = pickle.load(told)
         os.chdir(folder)
         os.environ.update(environment | _ONE_THREAD)
-        pictures: ImageLoader = pickle.load(told)
-    with contextlib.suppress(Exception):  # what fails is met again with the first picture
-        pictures.prepare(_drawn())
+        loader: ImageLoader = pickle.load(told)
+    with contextlib.suppress(Exception):  # what fails is met again with the first image
+        loader.prepare(_drawn())
     for end in ends:
         if not os.fork():
             with _then_exit():
@@ -172,7 +172,7 @@ def _lead(control: socket.socket, *ends: socket.socket) -> None:
                 for other in ends:
                     if other is not end:
                         other.close()
-                _answer(end, pictures)
+                _answer(end, loader)
     for end in ends:
         end.close()
     control.recv(1)  # until the run is over
@@ -189,13 +189,13 @@ def _then_exit() -> Iterator[None]:
 
 
 def _drawn() -> Bytes:
-    """A decoded picture that is not of any data set."""
+    """A decoded image that is not of any dataset."""
     drawn = io.BytesIO()
     Image.new("RGB", (80, 64)).save(drawn, "JPEG")
     return decode(drawn.getvalue())
 
 
-def _answer(asked: socket.socket, pictures: ImageLoader) -> None:
+def _answer(asked: socket.socket, loader: ImageLoader) -> None:
     """What each decoder does, until nobody asks any more."""
     allocator: Any = Image.core  # type: ignore[attr-defined]
     allocator.set_blocks_max(_BLOCKS_KEPT)  # to give memory back and get it anew takes longer
@@ -203,14 +203,14 @@ def _answer(asked: socket.socket, pictures: ImageLoader) -> None:
         pickle.dump("ready", file)
         file.flush()
         while True:
-            found = [_portable(pictures, place) for place in pickle.load(file)]
+            found = [_portable(loader, place) for place in pickle.load(file)]
             pickle.dump(found, file, protocol=pickle.HIGHEST_PROTOCOL)
             file.flush()
 
 
-def _portable(pictures: ImageLoader, place: int) -> Bytes | Problem | None:
-    """A picture, a problem, or None for what is an error: it is met again where the run is."""
+def _portable(loader: ImageLoader, place: int) -> Bytes | Problem | None:
+    """An image, a problem, or None for what is an error: it is met again where the run is."""
     try:
-        return pictures(place)
+        return loader(place)
     except Exception:
         return None

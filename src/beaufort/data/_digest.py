@@ -1,9 +1,8 @@
-"""A hash of everything in a data set, and a memory of the files that were hashed before.
+"""Digests of datasets, with a cache of file hashes.
 
-The memory is a small database in the cache folder. A file counts as unchanged while its size and the times
-of its last changes are the same; one that changed in the last seconds is not remembered, because a clock
-that is coarse could hide the next change. Without a memory, everything is read again; one that another
-process holds locked is waited for once.
+The cache is a SQLite database in the cache directory. A file counts as unchanged while its size and change
+times are the same. Files that changed in the last seconds are not cached, because a coarse clock could hide
+the next change. If the database cannot be used, all files are read again.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ _FORMAT = "beaufort data set 1"
 _UNREADABLE = hashlib.sha256(b"unreadable").digest()
 _SETTLED_NS = 2_000_000_000
 _ROWS_AT_ONCE = 1000
-_LONGEST_WAIT_S = 5
+_TIMEOUT_S = 5
 
 _Stamp: TypeAlias = tuple[int, int, int]
 
 
 class Content(NamedTuple):
-    """Bytes that a picture, or many, are made from."""
+    """The stored bytes of one or several images."""
 
     chunks: Callable[[], Iterable[bytes]]
     file: Path | None = None
-    """The file that they are in; None if there is none to remember them by."""
+    """The file that contains them; None if their hash cannot be cached."""
     part: str = ""
-    """Which part of the file, if not all."""
+    """Identifies a part of the file; '' for the whole file."""
 
 
 def digest_of(
@@ -52,20 +51,20 @@ def digest_of(
     *,
     fresh: bool = False,
 ) -> str:
-    """The sha256 of a data set, in hexadecimal digits."""
+    """Return the sha256 of a dataset in hexadecimal digits."""
     whole = hashlib.sha256()
     whole.update(json.dumps([_FORMAT, list(classes)]).encode())
     for id, label in zip(ids, labels.tolist(), strict=True):
         name = id.encode("utf-8", "surrogateescape")
         whole.update(b"%d:%b=%d," % (len(name), name, label))
-    with contextlib.closing(_Memory()) as memory:
+    with contextlib.closing(_HashCache()) as cache:
         for content in contents:
-            whole.update(_sha256(content, memory, fresh))
+            whole.update(_sha256(content, cache, fresh))
     return whole.hexdigest()
 
 
 def chunks_of(path: Path, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file, or of a part of it, a chunk at a time."""
+    """Yield the bytes of a file, or of a part of it, in chunks."""
     with path.open("rb") as file:
         file.seek(start)
         left = CHUNK if length is None else length
@@ -74,11 +73,11 @@ def chunks_of(path: Path, start: int = 0, length: int | None = None) -> Iterator
             left -= 0 if length is None else len(chunk)
 
 
-def _sha256(content: Content, memory: _Memory, fresh: bool) -> bytes:
-    """Of one content; what cannot be read has a value of its own."""
+def _sha256(content: Content, cache: _HashCache, fresh: bool) -> bytes:
+    """Return the hash of one content; unreadable content has a special value."""
     try:
         stamp = _stamp(content.file) if content.file is not None else None
-        if stamp is not None and not fresh and (known := memory.recall(content, stamp)):
+        if stamp is not None and not fresh and (known := cache.get(content, stamp)):
             return known
         found = hashlib.sha256()
         for chunk in content.chunks():
@@ -86,7 +85,7 @@ def _sha256(content: Content, memory: _Memory, fresh: bool) -> bytes:
     except (OSError, ImageFileError):
         return _UNREADABLE
     if stamp is not None and time.time_ns() - max(stamp[1:]) > _SETTLED_NS:
-        memory.keep(content, stamp, found.digest())
+        cache.put(content, stamp, found.digest())
     return found.digest()
 
 
@@ -95,26 +94,26 @@ def _stamp(path: Path) -> _Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-class _Memory:
-    """What files held, by their path and stamp; forgets everything where it cannot be kept."""
+class _HashCache:
+    """Hashes of files by path, size and times; does nothing if the database cannot be used."""
 
     def __init__(self) -> None:
         self._new: list[tuple[bytes, str, int, int, int, bytes]] = []
         self._database: sqlite3.Connection | None = None
-        with contextlib.suppress(OSError), self._or_none():
+        with contextlib.suppress(OSError), self._disabled_on_error():
             folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(folder / "digests.sqlite", timeout=_LONGEST_WAIT_S)
+            self._database = sqlite3.connect(folder / "digests.sqlite", timeout=_TIMEOUT_S)
             self._database.execute(
                 "create table if not exists content (file blob, part text, size integer, mtime_ns integer, "
                 "ctime_ns integer, sha256 blob, primary key (file, part)) without rowid"
             )
 
-    def recall(self, content: Content, stamp: _Stamp) -> bytes | None:
+    def get(self, content: Content, stamp: _Stamp) -> bytes | None:
         if self._database is None:
             return None
         row = None
-        with self._or_none():
+        with self._disabled_on_error():
             row = self._database.execute(
                 "select sha256 from content where file = ? and part = ? "
                 "and size = ? and mtime_ns = ? and ctime_ns = ?",
@@ -123,8 +122,8 @@ class _Memory:
         return bytes(row[0]) if row else None
 
     @contextlib.contextmanager
-    def _or_none(self) -> Iterator[None]:
-        """Go on without a memory once it fails: the next question would fail too, and be waited for."""
+    def _disabled_on_error(self) -> Iterator[None]:
+        """Stop using the database after an error: the next query would fail too, after a timeout."""
         try:
             yield
         except sqlite3.Error:
@@ -132,7 +131,7 @@ class _Memory:
                 self._database.close()
             self._database = None
 
-    def keep(self, content: Content, stamp: _Stamp, sha256: bytes) -> None:
+    def put(self, content: Content, stamp: _Stamp, sha256: bytes) -> None:
         self._new.append((*_key(content), *stamp, sha256))
         if len(self._new) >= _ROWS_AT_ONCE:
             self._write()
@@ -144,7 +143,7 @@ class _Memory:
 
     def _write(self) -> None:
         if self._database is not None and self._new:
-            with self._or_none(), self._database:
+            with self._disabled_on_error(), self._database:
                 self._database.executemany("insert or replace into content values (?,?,?,?,?,?)", self._new)
         self._new.clear()
 

@@ -1,10 +1,11 @@
-"""Pictures that are files: in a folder, in a zip, in a tar.
+"""Image files in directories, zips and tars.
 
-Nothing is unpacked to the disk and no file stays open, so a data set can go to other threads and processes.
+Archives are read in place and no file stays open, so a dataset can be passed to other threads and processes.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import tarfile
@@ -21,19 +22,23 @@ from PIL import Image
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
+from beaufort.data._checks import check_at_most, reading
 from beaufort.data._dataset import Problem
-from beaufort.data._digest import Content, chunks_of
-from beaufort.data.images import decode_image, flatten, read_decompressed, read_image
+from beaufort.data._digest import CHUNK, Content, chunks_of
+from beaufort.data.images import decode_image, flatten, read_image
 
+MAX_MEMBER_BYTES = 1 << 28
+"""Size of the largest file in an archive that is read, uncompressed."""
+_MAX_DECOMPRESSED_BYTES = 1 << 30
+_MAX_HEADER_BYTES = 1 << 20
+"""Size of the largest tar header that is read; headers are loaded into memory."""
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ENCRYPTED = 0x1
-_MOST_HEADER = 1 << 20
-"""A header of a tar that announces more bytes is not read: they would be taken into memory."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files below a folder, by their relative paths."""
+    """Files below a directory, by their relative paths."""
 
     root: Path
     names: Sequence[str]
@@ -46,18 +51,16 @@ class Files:
 
 
 class Member(Protocol):
-    """One picture's file, wherever it is."""
+    """The file of one image, on disk or in an archive."""
 
-    def pixels(self) -> Bytes:
-        """The picture."""
+    def pixels(self) -> Bytes: ...
 
-    def content(self) -> Content:
-        """Its bytes, as stored."""
+    def content(self) -> Content: ...
 
 
 @dataclass(frozen=True)
 class Members:
-    """Files that are not all in one folder."""
+    """Files in several places."""
 
     members: Sequence[Member]
 
@@ -70,7 +73,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """A file of its own."""
+    """A file on disk."""
 
     path: Path
 
@@ -82,8 +85,8 @@ class OnDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
-    """A file that is listed and cannot be read."""
+class MissingFile:
+    """A file that is listed but missing."""
 
     message: str
 
@@ -91,23 +94,32 @@ class Absent:
         raise ImageFileError(self.message)
 
     def content(self) -> Content:
-        return Content(self._none)
+        return Content(lambda: [self.pixels().tobytes()])
 
-    def _none(self) -> Iterator[bytes]:
-        raise ImageFileError(self.message)
+
+@dataclass(frozen=True)
+class InMemoryFile:
+    """A file that was decompressed into memory."""
+
+    data: bytes
+
+    def pixels(self) -> Bytes:
+        return decode(self.data)
+
+    def content(self) -> Content:
+        return Content(lambda: [self.data])
 
 
 @dataclass(frozen=True, slots=True)
 class TarMember:
-    """A file in a tar that is not compressed."""
+    """A file in an uncompressed tar."""
 
     archive: Path
     start: int
     size: int
 
     def read(self) -> bytes:
-        if self.size > MOST_BYTES:
-            raise ImageFileError(f"the file must have at most {MOST_BYTES:,} bytes, got {self.size:,}")
+        check_at_most("the file", self.size, MAX_MEMBER_BYTES)
         return _read(self.archive, self.start, self.size)
 
     def pixels(self) -> Bytes:
@@ -132,23 +144,21 @@ class ZipMember:
 
     def read(self) -> bytes:
         if self.flags & _ENCRYPTED or self.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ImageFileError(
-                "the file is encrypted, or compressed by an unsupported method; compress it again"
-            )
-        if max(self.size, self.packed_size) > MOST_BYTES:
-            raise ImageFileError(f"the file must have at most {MOST_BYTES:,} bytes, got {self.size:,}")
+            raise ImageFileError("the file is encrypted or uses an unsupported compression method")
+        check_at_most("the file", max(self.size, self.packed_size), MAX_MEMBER_BYTES)
         content = _read(self.archive, self.start(), self.packed_size)
         if self.method == zipfile.ZIP_DEFLATED:
-            content = self._inflate(content)
+            with reading("the compressed file", zlib.error):
+                content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, self.size + 1)
         if len(content) != self.size or zlib.crc32(content) != self.crc:
             raise ImageFileError("the file is damaged: its checksum in the zip does not match")
         return content
 
     def start(self) -> int:
-        """Where its bytes begin in the zip."""
+        """Return the offset of its bytes in the zip."""
         fields = _LOCAL_HEADER.unpack(_read(self.archive, self.header, _LOCAL_HEADER.size))
         if fields[0] != b"PK\3\4":
-            raise ImageFileError("the zip is damaged: the file is not where its directory says")
+            raise ImageFileError("the zip is damaged: the file is not where the zip directory says")
         return self.header + _LOCAL_HEADER.size + int(fields[-2]) + int(fields[-1])
 
     def pixels(self) -> Bytes:
@@ -157,20 +167,11 @@ class ZipMember:
     def content(self) -> Content:
         return Content(lambda: [self.read()], self.archive, self.name)
 
-    def _inflate(self, content: bytes) -> bytes:
-        try:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, self.size + 1)
-        except zlib.error as error:
-            raise ImageFileError(f"the file is damaged ({error})") from None
-
 
 def zip_members(path: Path) -> dict[str, ZipMember]:
-    """The files in a zip by name, from its directory alone."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = [info for info in archive.infolist() if not info.is_dir()]
-    except Exception as error:  # the module raises what it meets in damaged bytes
-        raise ImageFileError(f"{path} cannot be read as a zip ({error})") from None
+    """Return the files in a zip by name, from its directory alone."""
+    with reading(f"{path} as a zip"), zipfile.ZipFile(path) as archive:
+        found = [info for info in archive.infolist() if not info.is_dir()]
     members = {
         info.filename: ZipMember(
             path,
@@ -185,50 +186,50 @@ def zip_members(path: Path) -> dict[str, ZipMember]:
         for info in found
     }
     if len(members) != len(found):
-        raise ImageFileError(f"{path} must not contain two files of the same name")
+        raise ImageFileError(f"{path} contains two files with the same name")
     return members
 
 
 def tar_members(path: Path, problems: list[Problem]) -> Iterator[tuple[str, TarMember]]:
-    """The files in a tar with their names, in order; what is wrong with it is added to `problems`."""
+    """Yield the files in a tar with their names, in order; add what is wrong with it to `problems`."""
     try:
         with path.open("rb") as file, tarfile.open(fileobj=_Headers(file), mode="r:") as archive:  # type: ignore[call-overload]
-            before = -1
-            for info in archive:
-                archive.members = []  # it would keep them all
-                if info.size < 0 or info.offset <= before:  # where the module itself would go round for ever
-                    raise tarfile.ReadError("a header announces a file of a size below zero")
-                before = info.offset
+            for info in _headers(archive):
                 name = encodable(info.name)
                 if info.isreg() and not info.issparse():
                     yield name, TarMember(path, info.offset_data, info.size)
                 elif not info.isdir():
                     problems.append(Problem(f"{path.name}/{name}", "this is not a regular file"))
             if _read(path, archive.offset, tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
-                raise tarfile.ReadError("a header is damaged")  # where the module itself just stops
-    except Exception as error:  # the module raises what it meets in damaged bytes
-        hint = "; random access needs a tar that is not compressed" if path.suffix != ".tar" else ""
-        problems.append(Problem(path.name, f"the tar is damaged or cut short ({error}){hint}"))
+                raise tarfile.ReadError("a header is damaged")  # tarfile stops without an error
+    except Exception as error:  # tarfile raises anything on damaged bytes
+        hint = "; random access requires an uncompressed tar" if path.suffix != ".tar" else ""
+        problems.append(Problem(path.name, f"the tar is damaged or truncated ({error}){hint}"))
 
 
 def tar_contents(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
-    """The wanted files of a tar, gzipped or not, in memory, which `read_decompressed` bounds."""
-    content, found, before = read_decompressed(path), {}, -1
-    try:
-        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
-            for info in archive:
-                if info.size < 0 or info.offset <= before:  # where the module itself would go round for ever
-                    raise tarfile.ReadError("a header announces a file of a size below zero")
-                before = info.offset
-                if info.isreg() and wanted(info.name):
-                    found[info.name] = bytes(content[info.offset_data : info.offset_data + info.size])
-    except Exception as error:  # the module raises what it meets in damaged bytes
-        raise ImageFileError(f"{path} cannot be read as an archive ({error!s:.80})") from None
+    """Return the wanted files of a tar, gzipped or not; `read_decompressed` limits the memory."""
+    content, found = read_decompressed(path), {}
+    with reading(f"{path} as a tar"), tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+        for info in _headers(archive):
+            if info.isreg() and wanted(info.name):
+                found[info.name] = bytes(content[info.offset_data : info.offset_data + info.size])
     return found
 
 
+def _headers(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the headers of a tar; negative sizes would make tarfile loop forever."""
+    before = -1
+    for info in archive:
+        archive.members = []  # it would keep them all
+        if info.size < 0 or info.offset <= before:
+            raise tarfile.ReadError("a header has a negative size")
+        before = info.offset
+        yield info
+
+
 class _Headers:
-    """A file of which only headers are read: what they announce does not fill the memory."""
+    """A file for reading headers only, of limited size."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -236,35 +237,46 @@ class _Headers:
         self.name = file.name
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _MOST_HEADER:
-            raise tarfile.ReadError(f"a header announces {size} bytes")
+        if not 0 <= size <= _MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header has {size} bytes")
         return self._file.read(size)
 
 
 def _read(path: Path, start: int, size: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(start)
-            content = file.read(size)
-    except (OSError, ValueError, OverflowError) as error:  # a place that no file has
-        reason = getattr(error, "strerror", None) or error
-        raise ImageFileError(f"{path} cannot be read ({reason})") from None
+    with reading(path, (OSError, ValueError, OverflowError)), path.open("rb") as file:
+        file.seek(start)
+        content = file.read(size)
     if len(content) != size:
-        raise ImageFileError(f"{path} is cut short: {size} bytes at {start} are missing")
+        raise ImageFileError(f"{path} is truncated: {size} bytes at {start} are missing")
     return content
 
 
-MOST_BYTES = 1 << 28
-"""A file in an archive that unpacks to more is not taken for a picture."""
+def is_gzipped(path: Path) -> bool:
+    """Return whether a file starts like a gzip file."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def read_decompressed(path: Path) -> bytearray:
+    """Return the content of a file, decompressed if it is gzipped, with one copy in memory."""
+    content = bytearray()
+    with (
+        reading(path, (OSError, EOFError, zlib.error)),
+        gzip.open(path) if is_gzipped(path) else path.open("rb") as file,
+    ):
+        while len(content) <= _MAX_DECOMPRESSED_BYTES and (chunk := file.read(CHUNK)):
+            content += chunk
+    check_at_most(path, len(content), _MAX_DECOMPRESSED_BYTES)
+    return content
 
 
 def decode_file(path: Path) -> Bytes:
-    """The picture in a file, `(h, w, 1 or 3)`."""
+    """Return the image in a file as an array `(h, w, 1 or 3)`."""
     return _as_array(read_image(path, upright=False))
 
 
 def decode(content: bytes) -> Bytes:
-    """The picture in the bytes of a file, `(h, w, 1 or 3)`; refused for what a file is refused for."""
+    """Return the image in the bytes of a file as an array `(h, w, 1 or 3)`."""
     return _as_array(decode_image(content, upright=False))
 
 

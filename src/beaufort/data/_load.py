@@ -1,4 +1,4 @@
-"""From a text to a dataset: a name of the catalog, a path or URL, or `kind:path#part`."""
+"""Opening datasets by catalog name, path, URL, or `kind:path#part`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _DETECTED = (
     *("mnist", "cifar", "csv", "imagenet-val", "icons-50", "npz", "npy"),
     *("hf", "mnist-c", "cifar10-c", "imagenet-c", "wds"),
 )
-"""Kinds with marks of their own, in the order in which they are looked for; a folder of classes has none."""
+"""Kinds with distinctive files, in the order of detection; directories of classes come last."""
 _LISTED = "`beaufort ls datasets` lists the names and kinds"
-_MOST_ENTRIES = 1000
-_GUESSES = 3
+_MAX_SCANNED = 1000
+_MAX_GUESSES = 3
 _LIKELY_KINDS = {
     "npz": ("npz",),
     "npy": ("npy", "cifar10-c"),
@@ -44,17 +44,17 @@ _LIKELY_KINDS = {
     "csv": ("csv", "cifar"),
     "txt": ("imagenet-val", "csv"),
 }
-"""What is likely meant where there are such files; those that say most come first."""
+"""Likely kinds by the type of a file; the most distinctive types come first."""
 
 
 class DatasetSpec(NamedTuple):
-    """What a text stands for; `load_dataset` takes it in its place, so that a kind is detected once."""
+    """A parsed dataset spec; `load_dataset` accepts it, so that the kind is detected once."""
 
     text: str
     kind: str
-    """Name of the reader; '' if the text is a name of the catalog, or nothing that exists."""
+    """Name of the reader; '' for catalog names and missing paths."""
     location: str
-    """On this machine: URLs are copied to the cache."""
+    """A local path; URLs are copied to the cache."""
     part: str
 
 
@@ -64,12 +64,11 @@ def load_dataset(
     """Open a dataset; no image is decoded yet.
 
     Args:
-        spec: a name of the catalog, as `mnist-test` (fetched if it is not in the cache); a path, whose kind
-            is detected; or `kind:path`; the path may be a URL that fsspec knows, which is copied to the
-            cache first. `#` and a part follow where a dataset has parts:
-            `mnist:folder#train`, `imagenet-c:root#fog@3`.
-        strict: raise an error at the first image that cannot be read.
-        limit: the first so many samples only.
+        spec: a catalog name such as `mnist-test`, which is downloaded if it is not in the cache; a path,
+            whose kind is detected; or `kind:path`. The path may be a URL that fsspec supports, which is
+            copied to the cache. A part follows after `#`: `mnist:folder#train`, `imagenet-c:root#fog@3`.
+        strict: raise an error for unreadable images and ignored files.
+        limit: number of samples; all by default.
     """
     text = spec.text if isinstance(spec, DatasetSpec) else str(spec)
     with _os_errors_of(text):
@@ -79,17 +78,17 @@ def load_dataset(
 
 @contextlib.contextmanager
 def _os_errors_of(text: str) -> Iterator[None]:
-    """Tell what could not be opened: a folder that may not be read, a name that no file can have."""
+    """Name the dataset in errors about unreadable directories and invalid file names."""
     try:
         yield
     except BeaufortError:
         raise
     except OSError as error:
-        raise ImageFileError(f"{text!r:.200} cannot be opened ({error.strerror or error})") from None
+        raise ImageFileError(f"cannot open {text!r:.200}: {error.strerror or error}") from None
 
 
 def dataset_kind(spec: str | Path) -> str | None:
-    """Return the kind that `load_dataset` takes a text for; None if it cannot be opened.
+    """Return the kind of dataset that `load_dataset` would open; None if there is none.
 
     >>> dataset_kind("mnist-test"), dataset_kind("folder:pets"), dataset_kind("nowhere")
     ('mnist', 'folder', None)
@@ -108,13 +107,13 @@ def dataset_kind(spec: str | Path) -> str | None:
 
 
 def parse_spec(spec: str | Path | DatasetSpec) -> DatasetSpec:
-    """Find out what a text stands for; a URL is copied to this machine."""
+    """Parse a dataset spec: detect its kind and copy URLs to the cache."""
     if isinstance(spec, DatasetSpec):
         return spec
     text = str(spec)
     kind, colon, rest = text.partition(":")
     known = bool(colon) and kind in readers
-    if not _split(rest if known else text)[0]:  # to Python, the working folder: a variable that was not set
+    if not _split(rest if known else text)[0]:  # an unset variable; Python would open the working directory
         raise OptionError(_unknown_name(text))
     if known:
         return DatasetSpec(text, kind, *_locate(rest))
@@ -129,7 +128,7 @@ def parse_spec(spec: str | Path | DatasetSpec) -> DatasetSpec:
 
 
 def dataset_name(kind: str, location: str, part: str = "") -> str:
-    """A name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
+    """Return a name that is valid in conditions and file names, such as `imagenet-c-fog-3`."""
     stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
     name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
     return name or kind
@@ -138,7 +137,7 @@ def dataset_name(kind: str, location: str, part: str = "") -> str:
 def _from_catalog(name: str) -> Dataset:
     entry = entries[name]
     if not entry.opens_as:
-        raise OptionError(f"{name!r} is an entry of the catalog, but not a dataset; {_LISTED}")
+        raise OptionError(f"the catalog entry {name!r} is not a dataset; {_LISTED}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
     found = replace(readers[kind].open(str(folder), part), name=name)
@@ -153,7 +152,7 @@ def _from_path(spec: DatasetSpec) -> Dataset:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Location and part; a path that has a # in its name and exists is a path."""
+    """Return location and part; an existing path may contain `#`."""
     if _exists(text) or "#" not in text:
         return text, ""
     location, _, part = text.rpartition("#")
@@ -161,13 +160,13 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _locate(text: str) -> tuple[str, str]:
-    """A location on this machine, and the part."""
+    """Return a local location and the part."""
     location, part = _split(text)
     return (str(local_copy(location)) if is_url(location) else location), part
 
 
 def _exists(location: str) -> bool:
-    """Whether there is such a file or folder; a name that the system rejects is none."""
+    """Return whether a path exists; False for names that the system rejects."""
     try:
         return Path(location).exists()
     except (OSError, ValueError):
@@ -175,7 +174,7 @@ def _exists(location: str) -> bool:
 
 
 def _find_reader(path: Path) -> Reader | None:
-    """The first kind that recognizes a path, or many tars by one name; None if none does."""
+    """Return the first kind that recognizes a path or a pattern of tars; None if none does."""
     if "{" in path.name and path.name.endswith(".tar"):
         return readers["wds"]
     if not _exists(str(path)):
@@ -185,31 +184,31 @@ def _find_reader(path: Path) -> Reader | None:
 
 
 def _unknown_name(text: str) -> str:
-    """The message about a text that is neither a path that exists nor a name."""
+    """Return the message for a text that is neither an existing path nor a name."""
     kind, colon, rest = text.partition(":")
     near = similar_names(text, [entry.name for entry in entries.values() if entry.opens_as])
     near += [f"{text}:PATH"] if text in readers else []
     if not near and colon:
         near = [f"{one}:{rest}" for one in similar_names(kind, readers)]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else _LISTED
-    return f"data must be a path that exists, kind:path or a name, got {text!r:.200}; {hint}"
+    return f"dataset not found: {text!r:.200}; {hint}"
 
 
 def _unknown_kind(path: Path) -> str:
-    """The message about a file or folder of no known kind: what it has, and the likely kinds."""
+    """Return the message for a path of no known kind: what it contains, and the likely kinds."""
     if path.is_file():
-        content = f"a file that ends in {encodable(path.suffix)}" if path.suffix else "a file"
+        content = f"a {encodable(path.suffix)} file" if path.suffix else "a file"
         found = Counter([_file_type(path.name)])
     else:
         with os.scandir(path) as scan:
-            some = islice(scan, _MOST_ENTRIES)
+            some = islice(scan, _MAX_SCANNED)
             found = Counter("folder" if entry.is_dir() else _file_type(entry.name) for entry in some)
         listed = ", ".join(f"{count} × {encodable(kind):.20}" for kind, count in found.most_common(3))
-        content = f"a folder with {listed}" if listed else "an empty folder"
+        content = f"a directory with {listed}" if listed else "an empty directory"
     kinds = dict.fromkeys(kind for sign, near in _LIKELY_KINDS.items() if sign in found for kind in near)
-    likely = list(kinds)[:_GUESSES] or ["folder", "csv", "npz"]
-    shown = "".join(f"\n  {kind}: {readers[kind].looks_like}" for kind in likely)
-    return f"{path} is {content}, not a dataset of a known kind; nearest are{shown}\n{_LISTED}"
+    likely = list(kinds)[:_MAX_GUESSES] or ["folder", "csv", "npz"]
+    described = "".join(f"\n  {kind}: {readers[kind].looks_like}" for kind in likely)
+    return f"{path} is {content}, not a dataset of a known kind; similar kinds:{described}\n{_LISTED}"
 
 
 def _file_type(name: str) -> str:

@@ -1,9 +1,9 @@
-"""A kind of dataset: how it is opened, and how it is recognized."""
+"""Registry of dataset kinds: how each is opened and detected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from beaufort._core.errors import OptionError
@@ -18,20 +18,15 @@ class Reader(NamedTuple):
 
     kind: str
     open: _Open
-    """Takes the location and the part of it that is meant; '' if none was named."""
+    """Takes the location and the part; '' for no part."""
     detect: Callable[[Path], bool]
-    """Whether a path, which exists, is of this kind."""
+    """Returns whether an existing path is of this kind."""
     looks_like: str
-    """What is looked for, in words."""
+    """Description of the files."""
 
 
 readers: Registry[Reader] = Registry("kind of dataset")
-"""Every kind by its name."""
-
-
-def _never(path: Path) -> bool:
-    """For kinds that must be named: their folders look like those of others."""
-    return False
+"""All kinds of datasets by name."""
 
 
 def reader(
@@ -41,13 +36,13 @@ def reader(
     *,
     parts: Sequence[str] | None = (),
 ) -> Callable[[_Open], _Open]:
-    """Register a function that opens datasets.
+    """Register a function that opens datasets of a kind.
 
     Args:
-        kind: the name of the kind.
-        looks_like: what a dataset of this kind consists of.
-        detect: whether a path is of this kind; a kind without must be named.
-        parts: the parts that may be named; None if the function checks the part itself.
+        kind: name of the kind.
+        looks_like: description of the files.
+        detect: returns whether a path is of this kind; without it, paths need the prefix `kind:`.
+        parts: valid parts; None if the function checks the part itself.
     """
 
     def register(function: _Open) -> _Open:
@@ -57,21 +52,7 @@ def reader(
                 raise OptionError(f"unknown part {part!r} of {location}; {known}")
             return function(location, part)
 
-        readers.register(kind, Reader(kind, open_part, detect or _never, looks_like))
+        readers.register(kind, Reader(kind, open_part, detect or (lambda _: False), looks_like))
         return function
 
     return register
-
-
-def unsafe_path_reason(name: str) -> str | None:
-    """Why a file name that was read from a list is refused; None if it stays in its folder.
-
-    >>> unsafe_path_reason("a/b.png"), unsafe_path_reason("../b.png") is None
-    (None, False)
-    """
-    path, windows = PurePosixPath(name), PureWindowsPath(name)
-    if not name or "\0" in name:
-        return "it has no file name"
-    if path.is_absolute() or windows.drive or windows.root or ".." in (*path.parts, *windows.parts):
-        return "its path leads out of the dataset; only files in it are read"
-    return None

@@ -1,4 +1,4 @@
-"""Pictures that are rows of an array: read from their file one by one, or in memory."""
+"""Images that are rows of an array, in a file or in memory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
-from beaufort.data._dataset import MOST_CLASSES
+from beaufort.data._checks import reading
+from beaufort.data._dataset import MAX_CLASSES
 from beaufort.data._digest import CHUNK, Content, chunks_of
 from beaufort.data.images import MAX_PIXELS, MAX_SIDE
 
-_TOGETHER = 1 << 18
-"""Bytes of neighboring pictures that are read at a time; a single picture may be larger."""
+_READ_BYTES = 1 << 18
+"""Number of bytes of consecutive images that are read at a time; a single image may be larger."""
 
 
 @dataclass(frozen=True)
 class RowIds(Sequence[str]):
-    """`split/0`, `split/1` and so on, made when they are asked for."""
+    """The ids `split/0`, `split/1` and so on, generated on access."""
 
     split: str
     size: int
@@ -52,21 +53,20 @@ class RowIds(Sequence[str]):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a uint8 array in a file; memory holds the one that is asked for."""
+    """Rows of a uint8 array in a file, read on access."""
 
     path: Path
     offset: int
-    """Where the first row begins, in bytes."""
+    """Offset of the first row, in bytes."""
     shape: tuple[int, int, int, int]
     """`(n, h, w, c)`."""
 
     def slice(self, start: int, stop: int) -> Rows:
-        """Some of the rows."""
         return Rows(self.path, self.offset + start * self.row_size, (stop - start, *self.shape[1:]))
 
     @property
     def row_size(self) -> int:
-        """Of one picture, in bytes."""
+        """Size of an image in bytes."""
         return math.prod(self.shape[1:])
 
     def read(self, index: int) -> Bytes:
@@ -77,22 +77,13 @@ class Rows:
         return _chunk_size(self.row_size)
 
     def read_many(self, indices: Sequence[int]) -> Iterator[Bytes]:
-        """As `read`, one picture after the other: to open the file takes longer than to read a small one.
-
-        Neighbors are read together, as far as they are small.
-        """
-        neighbors = isinstance(indices, range) and indices.step == 1
-        step = max(1, _TOGETHER // self.row_size) if neighbors else 1
-        try:
-            with self.path.open("rb") as file:
-                for start in range(0, len(indices), step):
-                    some = indices[start : start + step]
-                    yield from self._rows(file, some[0], len(some))
-        except ImageFileError:
-            raise
-        except (OSError, ValueError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ImageFileError(f"{self.path} cannot be read ({reason})") from None
+        """Yield images, opening the file once and reading small consecutive images together."""
+        consecutive = isinstance(indices, range) and indices.step == 1
+        step = max(1, _READ_BYTES // self.row_size) if consecutive else 1
+        with reading(self.path, (OSError, ValueError, OverflowError)), self.path.open("rb") as file:
+            for start in range(0, len(indices), step):
+                some = indices[start : start + step]
+                yield from self._rows(file, some[0], len(some))
 
     def _rows(self, file: BufferedReader, first: int, count: int) -> Iterator[Bytes]:
         rows = np.empty((count, *self.shape[1:]), np.uint8)
@@ -100,7 +91,7 @@ class Rows:
         whole = file.readinto(rows.data) // self.row_size
         yield from rows[:whole]
         if whole < count:
-            raise ImageFileError(f"{self.path} is cut short: picture {first + whole} is missing")
+            raise ImageFileError(f"{self.path} is truncated: image {first + whole} is missing")
 
     def contents(self, count: int) -> Iterator[Content]:
         length = count * self.row_size
@@ -118,7 +109,7 @@ class InMemory:
 
     images: Bytes
     file: Path | None = None
-    """Where they came from, if from a file."""
+    """The file they were read from, if any."""
 
     @property
     def chunk_size(self) -> int:
@@ -129,7 +120,7 @@ class InMemory:
         return image
 
     def read_many(self, indices: Sequence[int]) -> Iterator[Bytes]:
-        """As `read`, without a copy where a picture lies in one piece; nobody can write to it then."""
+        """Yield read-only images, without a copy where an image is contiguous in memory."""
         rows = self.images.view()
         rows.flags.writeable = False
         return (np.ascontiguousarray(rows[index]) for index in indices)
@@ -146,14 +137,14 @@ class InMemory:
 
 
 def _chunk_size(row_size: int) -> int:
-    """How many pictures are worth a task: to hand one to a thread takes longer than to read a small one."""
-    return min(max(8, _TOGETHER // row_size), 128)
+    """Return the size of a task for a thread: handing one over takes longer than a small read."""
+    return min(max(8, _READ_BYTES // row_size), 128)
 
 
 def validate_image_shape(
     where: object, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> tuple[int, int, int, int]:
-    """The shape of pictures as `(n, h, w, c)`; an error if they are none."""
+    """Return the shape of an array of images as `(n, h, w, c)`; raise an error for other arrays."""
     whole = (*shape, 1) if len(shape) == 3 else shape
     if dtype != np.uint8 or len(whole) != 4 or whole[-1] not in (1, 3) or 0 in whole:
         raise ImageFileError(
@@ -161,23 +152,20 @@ def validate_image_shape(
             f"{dtype} of shape {shape}"
         )
     if whole[1] * whole[2] > MAX_PIXELS or max(whole[1:3]) > MAX_SIDE:
-        raise ImageFileError(
-            f"the pictures of {where} must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} on a side, "
-            f"got {whole[1]} × {whole[2]}"
-        )
+        raise ImageFileError(f"images of {where} are too large: {whole[1]} × {whole[2]} pixels")
     return whole
 
 
 def validate_labels(where: object, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Labels as int64, one a picture; an error, which calls them `where`, if they are something else."""
+    """Return labels as int64; raise an error, which names `where`, unless there is one for each image."""
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
         raise ImageFileError(
-            f"{where} must be integers of shape ({count},), one per picture, got {labels.dtype} of shape "
+            f"{where} must be {count:,} integers, one for each image, got {labels.dtype} of shape "
             f"{labels.shape}"
         )
-    if count and (labels.min() < 0 or labels.max() >= MOST_CLASSES):
+    if count and (labels.min() < 0 or labels.max() >= MAX_CLASSES):
         raise ImageFileError(
-            f"{where} must be integers from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to {labels.max()}"
+            f"{where} must be from 0 to {MAX_CLASSES - 1:,}, got {labels.min()} to {labels.max()}"
         )
     return labels.astype(np.int64)
 

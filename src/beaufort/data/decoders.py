@@ -1,8 +1,8 @@
-"""Pictures decoded by processes of their own, beside a thread that feeds a device.
+"""Images decoded by processes of their own, beside a thread that feeds a device.
 
 Threads that decode would take turns in the interpreter with that thread, hundreds of times a batch, and the
-device would wait. The processes read a span of places and answer with pictures, through sockets; while they
-start, or if one fails, the picture is decoded where it is asked for. They import nothing of the script that
+device would wait. The processes read a span of places and answer with images, through sockets; while they
+start, or if one fails, the image is decoded where it is asked for. They import nothing of the script that
 started the run.
 """
 
@@ -25,27 +25,27 @@ from beaufort.data._decoder_processes import ImageLoader, describe, fork_decoder
 
 _MOST = 16
 _WORTH_S = 0.001
-"""A picture that takes less is not worth a process."""
+"""An image that takes less is not worth a process."""
 _WORTH_IMAGES = 500
 _SOON_S = 0.1
 """How long processes are waited for that only have to be forked: many threads would hold them up."""
 
 
-def should_use_decoders(pictures: ImageLoader, count: int) -> bool:
-    """Whether so many pictures are worth processes that decode them, judged by the first one."""
+def should_use_decoders(loader: ImageLoader, count: int) -> bool:
+    """Whether so many images are worth processes that decode them, judged by the first one."""
     if not hasattr(os, "fork") or count < _WORTH_IMAGES:
         return False
-    pictures(0)  # the first one takes longer than others
+    loader(0)  # the first one takes longer than others
     start = time.perf_counter()
-    pictures(0)
+    loader(0)
     return time.perf_counter() - start > _WORTH_S
 
 
 class Decoders:
     """Some processes, or none where they cannot be forked."""
 
-    def __init__(self, pictures: ImageLoader, count: int) -> None:
-        self._pictures = pictures
+    def __init__(self, loader: ImageLoader, count: int) -> None:
+        self._loader = loader
         self._count = min(count, _MOST)
         self._greeting: Thread | None = None
         self._sockets: list[socket.socket] = []
@@ -104,8 +104,8 @@ class Decoders:
 
     def _start(self) -> None:
         try:
-            packed = describe(self._pictures)
-        except Exception:  # a data set of anyone's may refuse; it is decoded here then
+            packed = describe(self._loader)
+        except Exception:  # a dataset of anyone's may refuse; it is decoded here then
             return
         theirs: list[socket.socket] = []
         try:
@@ -113,7 +113,7 @@ class Decoders:
                 ours, their = socket.socketpair()
                 self._sockets.append(ours)
                 theirs.append(their)
-            soon = fork_decoders(self._pictures, theirs)
+            soon = fork_decoders(self._loader, theirs)
         except OSError:
             return
         finally:

@@ -1,4 +1,4 @@
-"""A folder a class, as ImageNet's validation set is usually kept."""
+"""One directory per class, the usual layout of ImageNet's validation set."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort._core.text import encodable
+from beaufort._core.validation import validate_directory
+from beaufort.data._checks import check_none_missing
 from beaufort.data._dataset import Dataset, Problem
 from beaufort.data._files import Files
 from beaufort.data._reader import reader
@@ -26,19 +28,27 @@ def _detect(path: Path) -> bool:
     )
 
 
-@reader("folder", "a folder of folders with pictures, one a class", _detect)
+@reader("folder", "a directory of directories with images, one per class", _detect)
 def open_folder(location: str, part: str) -> Dataset:
-    """Labels are the places of the class folders in their sorted order; empty ones count."""
+    """Open images; labels are the indices of the class directories in sorted order, including empty ones."""
     return open_class_folders(Path(location), Path(location).name)
 
 
-def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] = is_image_name) -> Dataset:
-    """Every image below the class folders, sorted by path; its id is that path."""
-    if not root.is_dir():
-        raise OptionError(f"{root} is not a folder; give one that has a folder for each class")
-    folders = sorted(_subfolders(root), key=lambda folder: os.fsencode(folder.name))
+def open_class_folders(
+    root: Path, name: str, is_sample: Callable[[str], bool] = is_image_name, *, skip: Sequence[str] = ()
+) -> Dataset:
+    """Return all images below the class directories, sorted by path, which is their id.
+
+    Args:
+        root: the directory of class directories.
+        name: name of the dataset.
+        is_sample: returns whether a file is an image, by its name.
+        skip: names of directories that are not classes.
+    """
+    validate_directory("dataset", root, OptionError)
+    folders = sorted(_subfolders(root, skip), key=lambda folder: os.fsencode(folder.name))
     problems = [
-        Problem(path.name, "the picture lies beside the class folders, so it has no label")
+        Problem(path.name, "the image is not in a class directory, so it has no label")
         for path in root.iterdir()
         if is_image_name(path.name) and path.is_file()
     ]
@@ -51,18 +61,18 @@ def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] =
                 (os.fsencode(path), path, label) for path in (f"{inside}/{one}" for one in scanned.images)
             ]
             for other in scanned.others:
-                ignored.append(Problem(f"{inside}/{other}", "its name does not end like a picture's"))
+                ignored.append(Problem(f"{inside}/{other}", "the file name has no extension of an image"))
             if scanned.problem:
                 problems.append(Problem(inside, scanned.problem))
     if not found:
-        raise ImageFileError(f"{root} must contain a folder of pictures for each class, got none")
+        raise ImageFileError(
+            f"no images found in {root}; it must contain a directory of images for each class"
+        )
     found.sort()
     names = [relative for _, relative, _ in found]
     ids = [encodable(relative) for relative in names]
     if len(set(ids)) != len(ids):
-        raise ImageFileError(
-            f"{root} has two files whose names differ only in bytes that are not valid UTF-8; rename one"
-        )
+        raise ImageFileError(f"{root} has two file names that differ only in invalid UTF-8; rename one")
     return Dataset(
         name,
         tuple(encodable(folder.name) for folder in folders),
@@ -76,22 +86,23 @@ def open_class_folders(root: Path, name: str, is_sample: Callable[[str], bool] =
 
 
 class ScannedFolder(NamedTuple):
-    """A folder of a tree and what lies directly in it."""
+    """A directory of a tree and the files directly in it."""
 
     relative: PurePosixPath
     images: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
-    """Files that are not called like images."""
+    """Files without the name of an image."""
     problem: str = ""
-    """Why the folder cannot be read."""
+    """Why the directory cannot be read."""
 
 
 def scan_folders(
     root: Path, is_sample: Callable[[str], bool] = is_image_name, barred: Iterable[Path] = ()
 ) -> Iterator[ScannedFolder]:
-    """Every folder from `root` down, sorted, without hidden files.
+    """Yield all directories from `root` down, sorted, without hidden files.
 
-    Links are followed; a folder that contains itself this way is entered once, and those in `barred` never.
+    Links are followed. A directory that contains itself through a link is entered once, and those in `barred`
+    never.
     """
     above = frozenset(_identity(path) for path in barred if path.is_dir())
     waiting: list[tuple[PurePosixPath, frozenset[tuple[int, int]]]] = [(PurePosixPath(), above)]
@@ -104,7 +115,7 @@ def scan_folders(
             with os.scandir(root / relative) as scan:
                 visible = [entry for entry in scan if not entry.name.startswith(".")]
         except OSError as error:
-            yield ScannedFolder(relative, problem=f"the folder cannot be read ({error.strerror or error})")
+            yield ScannedFolder(relative, problem=f"cannot read the directory: {error.strerror or error}")
             continue
         below = {entry.name for entry in visible if is_folder(entry)}
         names = sorted(entry.name for entry in visible if entry.name not in below)
@@ -114,29 +125,38 @@ def scan_folders(
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Device and inode: what a folder is, whatever the way to it is called."""
+    """Return device and inode, which identify a directory."""
     found = path.stat()
     return found.st_dev, found.st_ino
 
 
 def check_class_folders(
-    kind: str, found: Sequence[str], wanted: Sequence[str], *, alone: bool = True
+    kind: str, found: Sequence[str], wanted: Sequence[str], *, alone: bool = True, root: Path | None = None
 ) -> None:
-    """Raise an error unless the class folders of a published set are there, alone or with others."""
-    there, asked = set(found), set(wanted)
-    if lost := [name for name in wanted if name not in there]:
-        raise ImageFileError(
-            f"{kind} must have {len(wanted):,} class folders, got {len(wanted) - len(lost):,} of them (first "
-            f"missing: {lost[0]!r}); the download may be incomplete"
-        )
-    if alone and (other := [name for name in found if name not in asked]):
-        raise ImageFileError(
-            f"{kind} must have its {len(wanted):,} class folders alone, got {other[0]!r}, too"
-        )
+    """Raise an error unless a published set has its class directories, and no others if `alone`.
+
+    Args:
+        kind: name of the published set.
+        found: class directories.
+        wanted: published class directories.
+        alone: reject other directories.
+        root: where a nested copy of the set is looked for, as a hint.
+    """
+    missing = [name for name in wanted if name not in set(found)]
+    if missing:
+        inner = [path for path in _subfolders(root) if (path / missing[0]).is_dir()] if root else []
+        hint = f"did you mean {inner[0]}?" if inner else "the download may be incomplete"
+        check_none_missing(f"class directories of {kind}", missing, len(wanted), hint=f"; {hint}")
+    if alone and (other := sorted(set(found) - set(wanted))):
+        raise ImageFileError(f"{other[0]!r} is not one of the {len(wanted):,} class directories of {kind}")
 
 
-def _subfolders(root: Path) -> list[Path]:
-    return [path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")]
+def _subfolders(root: Path, skip: Sequence[str] = ()) -> list[Path]:
+    return [
+        path
+        for path in root.iterdir()
+        if path.is_dir() and not path.name.startswith(".") and path.name not in skip
+    ]
 
 
 def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:

@@ -1,8 +1,8 @@
-"""Sets of frames of a video: an anchor and its neighbors, as in ImageNet-Vid-Robust and YTBB-Robust.
+"""Sets of video frames: an anchor and its neighbors, as in ImageNet-Vid-Robust and YTBB-Robust.
 
-A folder of frames has two lists in it, or in its folder `metadata` or `misc`: `pmsets.json`, the neighbors
-of each anchor, and `labels.json`, the labels of each frame, of which any is right. Labels are numbers of
-classes in the two published sets, and names in one's own.
+A directory of frames, or its directory `metadata` or `misc`, has two lists: `pmsets.json`, the neighbors of
+each anchor, and `labels.json`, the valid labels of each frame. Labels are class numbers in the two published
+sets, and names in others.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 
 from beaufort._core.errors import ImageFileError
 from beaufort._core.files import read_json
+from beaufort.data._checks import check_none_missing, unsafe_path_reason
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
-from beaufort.data._reader import reader, unsafe_path_reason
+from beaufort.data._reader import reader
 from beaufort.data.labels import LabelSets, label_maps
 
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")
@@ -36,110 +37,102 @@ class FrameSets:
     """
 
     neighbors: Mapping[str, tuple[str, ...]]
-    """By anchor; maybe none."""
+    """By anchor; may be empty."""
     labels_of_anchors: bool = False
-    """Whether the labels of an anchor are those of its neighbors, as in YTBB-Robust."""
+    """Whether neighbors have the labels of their anchor, as in YTBB-Robust."""
 
     @cached_property
     def frames(self) -> tuple[str, ...]:
-        """Every frame once, sorted."""
+        """All frames, sorted."""
         return tuple(sorted({*self.neighbors, *(one for some in self.neighbors.values() for one in some)}))
 
     def within(self, anchor: str, k: int) -> Iterator[str]:
-        """The anchor, and its neighbors at most `k` frames away."""
+        """Yield the anchor and its neighbors at most `k` frames away."""
         yield anchor
         here = frame_number(anchor)
         yield from (one for one in self.neighbors[anchor] if abs(frame_number(one) - here) <= k)
 
 
 def frame_number(name: str) -> int:
-    """The number of a frame: the last one in its file's name.
+    """Return the number of a frame: the last one in its file name.
 
     >>> frame_number("val/ILSVRC2015_val_00000000/000442.JPEG"), frame_number("x_44666/frame-1117.jpg")
     (442, 1117)
     """
     match = _NUMBER.search(PurePosixPath(name).stem)
     if match is None:
-        raise ImageFileError(f"a frame's file name must have its number, got {name!r}")
+        raise ImageFileError(f"the file name of a frame must contain its number, got {name!r}")
     return int(match[1])
 
 
 def read_frame_sets(path: str | Path) -> FrameSets:
-    """The sets of a folder, or of a file like `pmsets.json`."""
+    """Read the sets of a directory, or of a file such as `pmsets.json`."""
     file = Path(path)
-    file = file if file.is_file() else _beside(file, "pmsets.json")
-    found = read_json(file, ImageFileError)
-    good = isinstance(found, dict) and all(
-        isinstance(some, list) and all(isinstance(one, str) for one in some) for some in found.values()
-    )
-    if not good or not found:
-        raise ImageFileError(f"{file} must have a list of frames for each anchor, got something else")
+    file = file if file.is_file() else _find(file, "pmsets.json")
+    found = _read_lists(file, (str,), "frames for each anchor")
     for name in (*found, *(one for some in found.values() for one in some)):
-        if why := unsafe_path_reason(name):
-            raise ImageFileError(f"{file}: {name!r} is refused: {why}")
-    return FrameSets({anchor: tuple(dict.fromkeys(some)) for anchor, some in found.items()})
+        if reason := unsafe_path_reason(name):
+            raise ImageFileError(f"{file}: {name!r}: {reason}")
+    return FrameSets(found)
+
+
+def _read_lists(file: Path, types: tuple[type, ...], what: str) -> dict[str, tuple[Any, ...]]:
+    """Read a JSON object of lists, without duplicates."""
+    found = read_json(file, ImageFileError)
+    valid = isinstance(found, dict) and all(
+        isinstance(some, list) and all(type(one) in types for one in some) for some in found.values()
+    )
+    if not valid or not found:
+        raise ImageFileError(f"{file} must contain lists of {what}")
+    return {name: tuple(dict.fromkeys(some)) for name, some in found.items()}
 
 
 def _open(location: str, part: str, kind: str) -> Dataset:
     root = Path(location)
     sets = read_frame_sets(root)
     frames = tuple(sorted(sets.neighbors)) if part else sets.frames
-    file = _beside(root, "labels.json")
+    file = _find(root, "labels.json")
     named = _labels(file, frames, sets, by_anchor=kind == "ytbb-robust")
-    if kind not in label_maps:  # a number is a name, too, and no place in the sorted names
+    if kind not in label_maps:  # numbers are names too
         named = {frame: tuple(dict.fromkeys(map(str, labels))) for frame, labels in named.items()}
-    if lost := [name for name in frames if not (root / name).is_file()]:
-        raise ImageFileError(
-            f"{location} must have every frame of its sets, got none for {len(lost):,} of {len(frames):,} "
-            f"(first: {lost[0]!r})"
-        )
+    missing = [name for name in frames if not (root / name).is_file()]
+    check_none_missing(f"frames in {location}", missing, len(frames))
     every = sorted({label for some in named.values() for label in some}) if kind not in label_maps else ()
     classes = tuple(every) or label_maps[kind].classes
     numbers = {frame: _numbers(file, frame, labels, classes) for frame, labels in named.items()}
     first = np.array([numbers[frame][0] for frame in frames], np.int64)
-    sets_of_labels = LabelSets(kind, numbers, of_classes=True)
+    label_sets = LabelSets(kind, numbers, of_classes=True)
     pixels = Files(root, frames)
-    return Dataset(root.name, classes, frames, first, pixels, by_name=True, label_sets=sets_of_labels)
+    return Dataset(root.name, classes, frames, first, pixels, by_name=True, label_sets=label_sets)
 
 
 def _labels(
     file: Path, frames: tuple[str, ...], sets: FrameSets, *, by_anchor: bool
 ) -> dict[str, tuple[Any, ...]]:
-    """The labels of each frame; where anchors decide, a neighbour has those of its anchor."""
-    found = read_json(file, ImageFileError)
-    good = isinstance(found, dict) and all(
-        isinstance(some, list) and some and all(type(one) in (int, str) for one in some)
-        for some in found.values()
-    )
-    if not good:
-        raise ImageFileError(f"{file} must have a list of labels for each frame, got something else")
+    """Return the labels of each frame, or of its anchor."""
+    found = _read_lists(file, (int, str), "labels for each frame")
     source = {frame: frame for frame in frames}
     if by_anchor:
         source |= {one: anchor for anchor, some in sets.neighbors.items() for one in some}
         source |= {anchor: anchor for anchor in sets.neighbors}
-    if lost := [frame for frame in frames if source[frame] not in found]:
-        raise ImageFileError(
-            f"{file} must have labels for every frame, got none for {len(lost):,} (first: "
-            f"{source[lost[0]]!r})"
-        )
-    return {frame: tuple(dict.fromkeys(found[source[frame]])) for frame in frames}
+    missing = [source[frame] for frame in frames if not found.get(source[frame])]
+    check_none_missing(f"lists of labels in {file}", missing, len(frames))
+    return {frame: found[source[frame]] for frame in frames}
 
 
 def _numbers(file: Path, frame: str, labels: tuple[Any, ...], classes: tuple[str, ...]) -> tuple[int, ...]:
     place = {name: number for number, name in enumerate(classes)}
     numbers = tuple(place.get(one, -1) if isinstance(one, str) else one for one in labels)
     if wrong := [one for one, number in zip(labels, numbers, strict=True) if not 0 <= number < len(classes)]:
-        raise ImageFileError(
-            f"{file}: labels must be one of {len(classes)} classes, got {wrong[0]!r} for {frame!r}"
-        )
+        raise ImageFileError(f"{file}: unknown class {wrong[0]!r} of {frame!r}; {len(classes)} are valid")
     return numbers
 
 
-def _beside(root: Path, name: str) -> Path:
+def _find(root: Path, name: str) -> Path:
     places = [root / name, root / "metadata" / name, root / "misc" / name]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
-        raise ImageFileError(f"a folder of frame sets must have {name}, got none in {root}")
+        raise ImageFileError(f"{name} not found in {root}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, or saved by its package `datasets`; an extra."""
+"""Datasets from the Hugging Face hub, or saved by its package `datasets`; requires the extra `hf`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.catalog import is_offline
 from beaufort._core.errors import AssetError, ImageFileError, OptionError
 from beaufort._core.optional import require
+from beaufort._core.registry import unknown_message
+from beaufort.data._checks import reading
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content, chunks_of
 from beaufort.data._files import decode, decode_file
@@ -22,12 +24,12 @@ from beaufort.data._rows import RowIds, validate_labels
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column of encoded pictures."""
+    """A column of encoded images."""
 
     rows: Any
     name: str
     roots: tuple[Path, ...]
-    """Folders that rows may name files in: that of the data set, and the package's cache."""
+    """Directories that may contain the files of rows: that of the dataset, and the cache of the package."""
 
     def read(self, index: int) -> Bytes:
         stored = self.rows[index][self.name]
@@ -35,15 +37,13 @@ class _Column:
             return decode(stored["bytes"])
         if stored and stored.get("path"):
             return decode_file(self._inside(stored["path"]))
-        raise ImageFileError("the row has no picture")
+        raise ImageFileError("the row has no image")
 
     def _inside(self, name: str) -> Path:
-        try:
+        with reading(f"the file {name!r:.200}", (OSError, RuntimeError, ValueError)):
             path = Path(name).resolve()
-        except (OSError, RuntimeError, ValueError):
-            raise ImageFileError(f"the row must name a file, got {name!r:.200}") from None
         if not any(path.is_relative_to(root.resolve()) for root in self.roots):
-            raise ImageFileError(f"the row must name a file inside the data set, got {name!r:.200}")
+            raise ImageFileError(f"the file {name!r:.200} is outside the dataset")
         return path
 
     def contents(self, count: int) -> Iterator[Content]:
@@ -62,9 +62,9 @@ def _detect(path: Path) -> bool:
     return any((path / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
-@reader("hf", "a folder that `save_to_disk` of Hugging Face datasets wrote", _detect, parts=None)
+@reader("hf", "a directory written by `save_to_disk` of Hugging Face datasets", _detect, parts=None)
 def open_huggingface(location: str, part: str) -> Dataset:
-    """One split, `test` if none is named; ids are `test/0` and so on."""
+    """Open one split, `test` by default; ids are `test/0` and so on."""
     split = part or "test"
     package = require("datasets", "hf", what="datasets of Hugging Face")
     rows = _rows(package, location, split)
@@ -88,26 +88,22 @@ def open_huggingface(location: str, part: str) -> Dataset:
 def _rows(package: Any, location: str, split: str) -> Any:
     if not Path(location).exists():
         if is_offline():
-            raise AssetError(
-                f"hf:{location} is not a local folder, and BEAUFORT_OFFLINE forbids downloads from the hub"
-            )
+            raise AssetError(f"{location} is not a local directory, and BEAUFORT_OFFLINE forbids downloads")
         try:
             return package.load_dataset(location, split=split)
-        except Exception as error:  # the hub's client has many kinds
-            raise AssetError(f"hf:{location}#{split} could not be loaded ({error})") from error
-    try:
+        except Exception as error:  # the client has many kinds of errors
+            raise AssetError(f"cannot load hf:{location}#{split}: {error}") from error
+    with reading(f"{location} with Hugging Face datasets"):
         found = package.load_from_disk(location)
-    except Exception as error:
-        raise ImageFileError(f"{location} cannot be read by datasets ({error})") from error
     if not isinstance(found, package.DatasetDict):
         return found
     if split not in found:
-        raise OptionError(f"the split of {location} must be one of {', '.join(found)}, got {split!r}")
+        raise OptionError(unknown_message(f"split of {location}", split, found))
     return found[split]
 
 
 def _feature(rows: Any, kind: type, names: tuple[str, ...], where: str) -> str:
-    """The one column of a kind, or one with a usual name."""
+    """Return the name of the only column of a type, or of one with a usual name."""
     of_kind: list[str] = [name for name, feature in rows.features.items() if isinstance(feature, kind)]
     usual = [name for name in names if name in rows.features]
     if len(of_kind) == 1 or usual:

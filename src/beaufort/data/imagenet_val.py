@@ -1,6 +1,6 @@
-"""ImageNet's validation set as it is unpacked: 50,000 pictures in one folder, and a list of what they show.
+"""ImageNet's validation set as unpacked: 50,000 images in one directory, and a list of labels.
 
-The data set is the one of a folder a class, with the ids, labels and digest that it has there.
+Ids, labels and digest are the same as for the same images in class directories.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from beaufort._core.errors import ImageFileError
+from beaufort.data._checks import check_none_missing, reading
 from beaufort.data._dataset import Dataset
-from beaufort.data._files import Files
+from beaufort.data._files import Files, read_decompressed
 from beaufort.data._reader import reader
-from beaufort.data.images import read_decompressed
 from beaufort.data.labels import class_ids, devkit_ids
 
-_PICTURE = re.compile(r"ILSVRC2012_val_(\d{8})\.(?:JPEG|jpeg|jpg)")
+_IMAGE = re.compile(r"ILSVRC2012_val_(\d{8})\.(?:JPEG|jpeg|jpg)")
 _COUNT = 50_000
 _LISTS = (
     "ILSVRC2012_validation_ground_truth.txt",
@@ -29,8 +29,8 @@ _LISTS = (
 )
 _PLACES = ("", "ILSVRC2012_devkit_t12/data", "devkit/data")
 _FORMS = (
-    "50,000 numbers of the development kit from 1, or WordNet ids, one a line; or a file name with a WordNet "
-    "id or a class number from 0 on each line, with a space or a comma between them"
+    "one number of the development kit (from 1) or WordNet id per line for all 50,000 images, or lines with "
+    "a file name and a WordNet id or class number (from 0)"
 )
 
 
@@ -38,31 +38,30 @@ def _detect(path: Path) -> bool:
     if not path.is_dir() or _list_of(path) is None:
         return False
     with os.scandir(path) as entries:
-        return any(_PICTURE.fullmatch(entry.name) for entry in entries)
+        return any(_IMAGE.fullmatch(entry.name) for entry in entries)
 
 
 @reader(
     "imagenet-val",
-    "a folder with ILSVRC2012_val_00000001.JPEG and so on, and ILSVRC2012_validation_ground_truth.txt or "
+    "a directory with ILSVRC2012_val_00000001.JPEG and so on, and ILSVRC2012_validation_ground_truth.txt or "
     "LOC_val_solution.csv in it or beside it",
     _detect,
     parts=None,
 )
 def open_imagenet_val(location: str, part: str) -> Dataset:
-    """Every picture that is there; a part names the list where it lies elsewhere, `folder#lists/val.txt`."""
+    """Open all images; a part names the list of labels if it is elsewhere, as in `folder#lists/val.txt`."""
     folder = Path(location)
     table = Path(part) if part else _list_of(folder)
     if table is None:
         raise ImageFileError(
-            f"the labels of {location} must be in a file, {' or '.join(_LISTS)}, in the folder or the one "
-            "above; name another after #"
+            f"labels of {location} not found: add one of {', '.join(_LISTS)}, or name another file after #"
         )
-    names = [path.name for path in folder.iterdir() if _PICTURE.fullmatch(path.name)]
+    names = [path.name for path in folder.iterdir() if _IMAGE.fullmatch(path.name)]
     if not names:
-        raise ImageFileError(f"{location} must have pictures called ILSVRC2012_val_00000001.JPEG and so on")
+        raise ImageFileError(f"no images found in {location}, such as ILSVRC2012_val_00000001.JPEG")
     wnid_of = _labels(table)
-    if lost := [name for name in names if Path(name).stem not in wnid_of]:
-        raise ImageFileError(f"{table} must have every picture of the folder; {lost[0]} is missing")
+    missing = [name for name in names if Path(name).stem not in wnid_of]
+    check_none_missing(f"labels in {table}", missing, len(names))
     ids = {f"{wnid_of[Path(name).stem]}/{name}": name for name in names}
     order = sorted(ids)
     classes = class_ids("imagenet-1k")
@@ -73,39 +72,35 @@ def open_imagenet_val(location: str, part: str) -> Dataset:
 
 
 def _list_of(folder: Path) -> Path | None:
-    above = folder.resolve().parent
-    sought = (root / place / name for root in (folder, above) for place in _PLACES for name in _LISTS)
-    return next((path for path in sought if path.is_file()), None)
+    roots = (folder, folder.resolve().parent)
+    paths = (root / place / name for root in roots for place in _PLACES for name in _LISTS)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _labels(table: Path) -> dict[str, str]:
-    """WordNet ids by file name without its ending.
+    """Return WordNet ids by file name without extension.
 
-    A name and its value may have a space or a comma between them, and Kaggle's list has boxes after it.
+    Name and value are separated by a space or a comma; Kaggle's list has bounding boxes after them.
     """
-    try:
+    with reading(f"{table} as text in UTF-8", UnicodeDecodeError):
         lines = read_decompressed(table).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ImageFileError(f"{table} must be a list in UTF-8 ({error!s:.80}), of {_FORMS}") from None
     rows = [re.split(r"[\s,]+", line.strip()) for line in lines if line.strip()]
     alone = all(len(row) == 1 for row in rows)
     if alone:
         if len(rows) != _COUNT:
-            raise ImageFileError(
-                f"{table} must have a line for each of {_COUNT:,} pictures, got {len(rows):,}"
-            )
+            raise ImageFileError(f"{table} must have {_COUNT:,} lines, one per image, got {len(rows):,}")
         names = [f"ILSVRC2012_val_{number:08}" for number in range(1, _COUNT + 1)]
         values = [row[0] for row in rows]
     else:
         rows = [row for row in rows if len(row) > 1 and row[0].startswith("ILSVRC2012_val_")]
         names, values = [row[0].partition(".")[0] for row in rows], [row[1] for row in rows]
-    return dict(zip(names, map(_meaning(values, table, alone=alone), values), strict=True))
+    return dict(zip(names, map(_to_wnid(values, table, alone=alone), values), strict=True))
 
 
-def _meaning(values: list[str], table: Path, *, alone: bool) -> Callable[[str], str]:
-    """What turns a value of the list into a WordNet id; an error if the list is of no known form.
+def _to_wnid(values: list[str], table: Path, *, alone: bool) -> Callable[[str], str]:
+    """Return a function from a value of the list to a WordNet id.
 
-    Numbers that stand alone are the development kit's if all its classes can be among them: from 1.
+    Numbers without file names are those of the development kit, which start from 1, unless 0 is among them.
     """
     known = class_ids("imagenet-1k")
     if values and set(values) <= set(known):
@@ -116,4 +111,4 @@ def _meaning(values: list[str], table: Path, *, alone: bool) -> Callable[[str], 
             return lambda value: known[int(value)]
         if alone and min(numbers) >= 1 and max(numbers) <= 1000:
             return lambda value: devkit_ids()[int(value) - 1]
-    raise ImageFileError(f"{table} must be a list of labels, of {_FORMS}")
+    raise ImageFileError(f"{table} must be a list of labels: {_FORMS}")

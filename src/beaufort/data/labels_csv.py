@@ -1,11 +1,11 @@
-"""Pictures in a folder or in zips, and a `labels.csv` that lists them."""
+"""Images in a directory or in zips, listed in a `labels.csv`."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,15 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageFileError
+from beaufort.data._checks import check_at_most, reading, unsafe_path_reason
 from beaufort.data._dataset import Dataset, numbered
-from beaufort.data._files import MOST_BYTES, Absent, Member, Members, OnDisk, ZipMember, zip_members
-from beaufort.data._reader import reader, unsafe_path_reason
+from beaufort.data._files import (
+    MAX_MEMBER_BYTES,
+    Member,
+    Members,
+    MissingFile,
+    OnDisk,
+    ZipMember,
+    zip_members,
+)
+from beaufort.data._reader import reader
 
 _LIST = "labels.csv"
 _OWN = ("file", "label", "zip", "name")
 _OTHER_NUMBER = re.compile(r"[+-]\d+|[+-]?(\d+\.\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-"""A number that is not written as a class number."""
-_FORM = "columns are file, label and, for pictures in zips, zip; name may tell what a label is called"
+"""A number that is not a non-negative integer."""
+_FORM = "columns are file, label and, optionally, zip (for images in zips) and name (of the class)"
+_MAX_EMPTY_LINES = 10_000
 
 
 class _Row(NamedTuple):
@@ -31,7 +41,7 @@ class _Row(NamedTuple):
     zip: str
     name: str
     others: dict[str, str]
-    """What the list says in other columns: a camera, a season."""
+    """Values of other columns, such as a camera."""
 
 
 def _detect(path: Path) -> bool:
@@ -40,25 +50,28 @@ def _detect(path: Path) -> bool:
     return path.suffix.lower() == ".csv" or (path / _LIST).is_file()
 
 
-@reader("csv", f"a folder or zip with {_LIST}, or a .csv file with pictures beside it", _detect)
+@reader("csv", f"a directory or zip with {_LIST}, or a .csv file with images beside it", _detect)
 def open_csv(location: str, part: str) -> Dataset:
-    """Pictures in the order of the list; ids are the names in its column `file`, other columns are kept."""
+    """Open images in the order of the list; ids are the names in column `file`."""
     path = Path(location)
     if path.suffix.lower() == ".zip" and path.is_file():
         inside = zip_members(path)
         if _LIST not in inside:
-            raise ImageFileError(f"{path} must contain a file {_LIST}")
+            raise ImageFileError(f"{_LIST} not found in {path}")
         rows = list(_rows(inside[_LIST].read(), f"{path}/{_LIST}"))
         members: list[Member] = [_in_zip(row, inside, path.name) for row in rows]
     else:
         table = path / _LIST if path.is_dir() else path
-        rows = list(_rows(_content(table), str(table)))
+        with reading(table, OSError), table.open("rb") as file:
+            content = file.read(MAX_MEMBER_BYTES + 1)
+        check_at_most(table, len(content), MAX_MEMBER_BYTES)
+        rows = list(_rows(content, str(table)))
         members = list(_find(rows, table))
     labels, classes = _labels(rows, location)
     return Dataset(
         path.stem if path.is_file() else path.name,
         classes,
-        [r.file for r in rows],
+        [row.file for row in rows],
         labels,
         Members(members),
         by_name=not rows[0].label.isdigit(),
@@ -66,48 +79,46 @@ def open_csv(location: str, part: str) -> Dataset:
     )
 
 
-def _content(table: Path) -> bytes:
-    try:
-        with table.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise ImageFileError(f"{table} cannot be read ({error.strerror or error})") from None
-    if len(content) > MOST_BYTES:
-        raise ImageFileError(f"{table} must have at most {MOST_BYTES:,} bytes")
-    return content
-
-
 def _rows(content: bytes, where: str) -> Iterator[_Row]:
-    """The rows of a list, each with a file of its own that lies in the data set."""
+    """Yield the rows of a list; each names a different file inside the dataset."""
     seen: dict[str, int] = {}
-    try:
-        lines = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        if not {"file", "label"} <= set(lines.fieldnames or ()):
-            raise ImageFileError(f"{where} has the columns {lines.fieldnames}; {_FORM}")
+    text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
+    with reading(f"{where} as a CSV file in UTF-8", (UnicodeDecodeError, csv.Error)):
+        lines = csv.DictReader(_few_empty(text, where), strict=True)
         columns = [name for name in lines.fieldnames or () if name]
-        if twice := [name for name in columns if columns.count(name) > 1]:
-            raise ImageFileError(f"{where} must have each column once, got {twice[0]!r} more often")
+        if not {"file", "label"} <= set(columns):
+            raise ImageFileError(f"{where} has the columns {lines.fieldnames}; {_FORM}")
+        if repeated := [name for name in columns if columns.count(name) > 1]:
+            raise ImageFileError(f"{where} has two columns {repeated[0]!r}")
         others = [name for name in columns if name not in _OWN]
         for fields in lines:
             if beyond := [cell for cell in fields.get(None, ()) if cell.strip()]:
                 raise ImageFileError(
-                    f"{where}, line {lines.line_num}: a line must have no more cells than there are columns, "
-                    f"got {beyond[0]!r:.60} beyond them; put a value with a comma in quotation marks"
+                    f"{where}, line {lines.line_num}: {beyond[0]!r:.60} is beyond the last column; put "
+                    "values that contain commas in quotation marks"
                 )
             file, label, packed, name = ((fields.get(key) or "").strip() for key in _OWN)
             more = {key: (fields[key] or "").strip() for key in others}
             row = _Row(lines.line_num, file, label, packed, name, more)
             reason = unsafe_path_reason(row.file) or (unsafe_path_reason(row.zip) if row.zip else None)
             if reason is None and row.file in seen:
-                reason = f"it is listed in line {seen[row.file]} already"
+                reason = f"it is already listed in line {seen[row.file]}"
             if reason is not None:
                 raise ImageFileError(f"{where}, line {row.line}: {row.file!r}: {reason}")
             seen[row.file] = row.line
             yield row
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ImageFileError(f"{where} cannot be read as a table in UTF-8 ({error}); {_FORM}") from None
     if not seen:
-        raise ImageFileError(f"{where} lists no pictures; {_FORM}")
+        raise ImageFileError(f"{where} lists no images; {_FORM}")
+
+
+def _few_empty(lines: Iterable[str], where: str) -> Iterator[str]:
+    """Yield lines; raise an error at too many empty ones: a small zip can contain 250 million."""
+    empty = 0
+    for line in lines:
+        if line in ("\n", "\r", "\r\n"):
+            empty += 1
+            check_at_most(where, empty, _MAX_EMPTY_LINES, "empty lines")
+        yield line
 
 
 def _find(rows: list[_Row], table: Path) -> Iterator[Member]:
@@ -122,13 +133,13 @@ def _find(rows: list[_Row], table: Path) -> Iterator[Member]:
 
 
 def _in_zip(row: _Row, inside: dict[str, ZipMember], name: str) -> Member:
-    return inside.get(row.file) or Absent(f"the file is listed and is not in {name}")
+    return inside.get(row.file) or MissingFile(f"the file is listed, but missing in {name}")
 
 
 def _labels(rows: list[_Row], where: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Whole numbers as they are, or names by their place in sorted order; never a mixture.
+    """Return labels and class names, for labels that are all integers or all names.
 
-    Other numbers are not names: in their sorted order 10.0 would come before 2.0.
+    Other numbers are rejected as names: in sorted order 10.0 would come before 2.0.
     """
     whole = [row.label.isascii() and row.label.isdigit() for row in rows]
     odd = next((row for row in rows if not row.label or _OTHER_NUMBER.fullmatch(row.label)), None)
@@ -150,7 +161,7 @@ def _labels(rows: list[_Row], where: str) -> tuple[NDArray[np.int64], tuple[str,
 
 
 def _named(rows: list[_Row], labels: NDArray[np.int64], numbers: tuple[str, ...]) -> tuple[str, ...]:
-    """Class names from the column `name`, unless it says different things about a label."""
+    """Return class names from the column `name`; numbers if a label has two names."""
     names: dict[int, str] = {}
     for row, label in zip(rows, labels.tolist(), strict=True):
         if row.name and names.setdefault(label, row.name) != row.name:

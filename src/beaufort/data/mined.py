@@ -1,7 +1,7 @@
-"""Mined sets: a folder for each kind of nuisance, in it one for each category; or class folders alone.
+"""Mined sets: directories of categories, within one directory per kind of nuisance or alone.
 
-`beaufort mine export` writes them with a list of what must be there, `manifest.sha256`. The folder that
-`beaufort mine generate` fills has the same layout without the list, and is opened as `mined:FOLDER`.
+`beaufort mine export` writes them with a list of all files, `manifest.sha256`. The directory of
+`beaufort mine generate` has the same layout without the list and is opened as `mined:FOLDER`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import numpy as np
 
 from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
+from beaufort._core.validation import validate_directory
+from beaufort.data._checks import check_none_missing, reading, unsafe_path_reason
 from beaufort.data._dataset import Dataset, Problem
 from beaufort.data._files import Files
-from beaufort.data._reader import reader, unsafe_path_reason
+from beaufort.data._reader import reader
 from beaufort.data.folder import open_class_folders
 
 KIND_FOLDERS = ("background", "material", "texture")
-"""The folders of ImageNet-D."""
+"""The directories of ImageNet-D."""
 SET_FILE = "set.json"
 MANIFEST = "manifest.sha256"
 
@@ -31,19 +33,17 @@ def _detect(path: Path) -> bool:
 
 @reader(
     "mined",
-    f"a folder with {SET_FILE} and {MANIFEST}, as `beaufort mine export` writes it",
+    f"a directory with {SET_FILE} and {MANIFEST}, as written by `beaufort mine export`",
     _detect,
     parts=None,
 )
 def open_mined(location: str, part: str) -> Dataset:
-    """All images, or those of one kind of nuisance: `#texture`."""
-    root = Path(location)
-    if not root.is_dir():
-        raise ImageFileError(f"a mined set must be a folder, got {location}")
-    classes, present = _complete(root) if _detect(root) else (None, _generated_kinds(root))
+    """Open all images, or those of one kind of nuisance: `#texture`."""
+    root = validate_directory("mined set", location, ImageFileError)
+    classes, present = _read_export(root) if _detect(root) else (None, _generated_kinds(root))
     if part and part not in present:
         raise ImageFileError(
-            f"folder {part!r} not found in {root}; available: {', '.join(present) or 'none'}"
+            f"directory {part!r} not found in {root}; available: {', '.join(present) or 'none'}"
         )
     if present:
         return open_kinds(root, (part,) if part else present, classes)
@@ -57,7 +57,7 @@ def open_mined(location: str, part: str) -> Dataset:
 
 
 def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None = None) -> Dataset:
-    """The images of some kinds; classes are all categories that occur, in sorted order, if not given."""
+    """Open the images of some kinds; by default, the classes are all categories in sorted order."""
     found = {kind: open_class_folders(root / kind, kind) for kind in kinds}
     wanted = tuple(classes or sorted({name for some in found.values() for name in some.classes}))
     place = {name: label for label, name in enumerate(wanted)}
@@ -86,32 +86,22 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
 
 def _check_categories(root: Path, found: Sequence[str], categories: Sequence[str]) -> None:
     if other := [name for name in found if name not in categories]:
-        raise ImageFileError(
-            f"folders of {root.name} must be the {len(categories)} categories of its set, got {other[0]!r}"
-        )
+        raise ImageFileError(f"{other[0]!r} in {root} is not one of its {len(categories)} categories")
 
 
 def _generated_kinds(root: Path) -> list[str]:
-    """Return the folders of kinds in a folder of generated images."""
+    """Return the directories of kinds in a directory of generated images."""
     return sorted(one.name for one in root.glob("[!.]*/") if next(one.glob("[!.]*/[!.]*"), None))
 
 
-def _complete(root: Path) -> tuple[tuple[str, ...], list[str]]:
-    """Return the categories of an exported set, and the folders of its kinds; all files must exist."""
-    try:
+def _read_export(root: Path) -> tuple[tuple[str, ...], list[str]]:
+    """Return the categories of a complete exported set, and the directories of its kinds."""
+    with reading(f"{SET_FILE} and {MANIFEST} of {root}"):
         about = json.loads((root / SET_FILE).read_text(encoding="utf-8"))
         categories, by_kind = tuple(map(str, about["categories"])), about["layout"] != "image-folder"
         lines = (root / MANIFEST).read_text(encoding="utf-8").splitlines()
         listed = [line.split("  ", 1)[1] for line in lines]
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise ImageFileError(
-            f"{SET_FILE} and {MANIFEST} of a mined set must be as they were exported, got others in {root} "
-            f"({error!r})"
-        ) from None
-    if lost := [name for name in listed if unsafe_path_reason(name) or not (root / name).is_file()]:
-        raise ImageFileError(
-            f"{root} must have all {len(listed)} files of its {MANIFEST}, got none for {len(lost)} (first: "
-            f"{lost[0]!r}); copy or export the set again"
-        )
+    missing = [name for name in listed if unsafe_path_reason(name) or not (root / name).is_file()]
+    check_none_missing(f"files of {root}", missing, len(listed), hint="; copy or export the set again")
     kinds = {name.partition("/")[0] for name in listed if by_kind and name.count("/") == 2}
     return categories, sorted(kinds)

@@ -1,17 +1,23 @@
-"""MNIST and its relatives in their idx files, gzipped or not."""
+"""MNIST and datasets of the same format: idx files, gzipped or not."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageFileError
 from beaufort.data._dataset import Dataset, Pixels, numbered
+from beaufort.data._files import is_gzipped, read_decompressed
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds, Rows, validate_image_shape, validate_labels
-from beaufort.data.images import is_gzipped, read_idx
 
 _PREFIX = {"test": "t10k", "train": "train"}
 _IMAGES, _LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+_IDX_START = b"\0\0\x08"
+"""First bytes of an idx file of unsigned bytes; the number of axes follows."""
 
 
 def _find(folder: Path, split: str, name: str) -> Path | None:
@@ -21,7 +27,7 @@ def _find(folder: Path, split: str, name: str) -> Path | None:
 
 
 def splits_in(folder: Path) -> list[str]:
-    """The splits of which at least one file is there; the test split always, for its error."""
+    """Return the splits with at least one file; always the test split, so that opening it raises an error."""
     return [
         s for s in ("train", "test") if s == "test" or any(_find(folder, s, n) for n in (_IMAGES, _LABELS))
     ]
@@ -33,21 +39,36 @@ def _detect(path: Path) -> bool:
 
 @reader(
     "mnist",
-    "a folder with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not",
+    "a directory with t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not",
     _detect,
     parts=("test", "train"),
 )
 def open_mnist(location: str, part: str) -> Dataset:
-    """One split, `test` if none is named; ids are `test/0` and so on."""
+    """Open one split, `test` by default; ids are `test/0` and so on."""
     split, folder = part or "test", Path(location)
     images, labels = (_find(folder, split, name) for name in (_IMAGES, _LABELS))
     if images is None or labels is None:
         missing = _IMAGES if images is None else _LABELS
-        raise ImageFileError(f"{location} must contain {_PREFIX[split]}-{missing}, gzipped or not")
+        raise ImageFileError(f"{_PREFIX[split]}-{missing} not found in {location}")
     array = read_idx(images)
     shape = validate_image_shape(images, array.dtype, array.shape)
     pixels: Pixels = Rows(images, 16, shape)
-    if is_gzipped(images):  # then it has to be in memory
+    if is_gzipped(images):  # cannot be read in place
         pixels = InMemory(array.reshape(shape), images)
     numbers = validate_labels(f"labels of {labels}", read_idx(labels), shape[0])
     return Dataset(folder.name, numbered(numbers, at_least=10), RowIds(split, shape[0]), numbers, pixels)
+
+
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """Return the array in an idx file of bytes, gzipped or not."""
+    content = read_decompressed(path)
+    if content[:3] != _IDX_START or not 1 <= (axes := content[3] if len(content) > 3 else 0) <= 4:
+        raise ImageFileError(f"{path} is not an idx file of bytes")
+    start = 4 + 4 * axes
+    shape = tuple(int.from_bytes(content[at : at + 4], "big") for at in range(4, start, 4))
+    if 0 in shape or len(content) != start + math.prod(shape):
+        raise ImageFileError(
+            f"{path} is truncated or damaged: its header announces {' × '.join(map(str, shape))} values, "
+            f"but {max(0, len(content) - start)} follow"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -1,7 +1,4 @@
-"""Arrays in .npy and .npz files, read in place.
-
-Nothing here unpickles: a pickle can run any program.
-"""
+"""Arrays in .npy and .npz files, read in place and never unpickled: a pickle can run any program."""
 
 from __future__ import annotations
 
@@ -17,34 +14,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import ImageFileError, OptionError
+from beaufort.data._checks import check_at_most, reading
 from beaufort.data._dataset import Dataset, Pixels, numbered
 from beaufort.data._digest import CHUNK
 from beaufort.data._files import zip_members
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds, Rows, validate_image_shape, validate_labels
 
-_MOST_UNPACKED = 1 << 30
-_MOST_HEADER = 1 << 16
-_MOST_LABELS = 1 << 24
-"""More are taken for a mistake: they are kept in memory, where a small file can unpack to any number."""
+_MAX_COMPRESSED_BYTES = 1 << 30
+_MAX_HEADER_BYTES = 1 << 16
+_MAX_LABELS = 1 << 24
+"""Labels are loaded into memory, where a small compressed file can expand to any size."""
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredArray:
     """An array in a file that has not been read yet."""
 
     path: Path
     where: str
-    """Its name in error messages."""
+    """Name in error messages."""
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     packed_as: str = ""
-    """The member of a zip that it is compressed in; '' if it lies open in the file."""
+    """Member of a zip that contains it in compressed form; '' if it can be read in place."""
 
     def load(self) -> NDArray[Any]:
-        """The array in memory, which has it once."""
-        try:
+        """Return the array, with one copy in memory."""
+        with reading(self.where):
             if not self.packed_as:
                 count = math.prod(self.shape)
                 return np.fromfile(self.path, self.dtype, count=count, offset=self.offset).reshape(self.shape)
@@ -53,68 +51,64 @@ class Stored:
                 file.read(self.offset)
                 _fill(loaded.reshape(-1).view(np.uint8), file)
             return loaded
-        except Exception as error:  # zipfile raises what it meets in damaged bytes
-            raise ImageFileError(f"{self.where} is damaged ({error})") from None
 
     def labels(self, count: int) -> NDArray[np.int64]:
-        """The array as the labels of `count` pictures."""
+        """Return the array as the labels of `count` images."""
         if self.shape not in ((count,), (count, 1)) or self.dtype.kind not in "iu":  # before it is loaded
             raise ImageFileError(
-                f"labels must be integers of shape ({count},), one per picture, got {self.dtype!s:.40} of "
-                f"shape {self.shape} in {self.where}"
+                f"{self.where} must contain {count:,} integer labels, one for each image, got "
+                f"{self.dtype!s:.40} of shape {self.shape}"
             )
-        if count > _MOST_LABELS:
-            raise ImageFileError(f"{self.where} must have at most {_MOST_LABELS:,} labels, got {count:,}")
+        check_at_most(self.where, count, _MAX_LABELS, "labels")
         return validate_labels(f"labels of {self.where}", self.load().reshape(-1), count)
 
 
-def npy_array(path: Path) -> Stored:
-    """The array in a .npy file."""
-    try:
+def npy_array(path: Path) -> StoredArray:
+    """Return the array in a .npy file."""
+    with reading(f"{path} as an array"):
         with path.open("rb") as file:
             shape, dtype, offset = _header(file)
         size = path.stat().st_size
-    except Exception as error:  # a damaged header may be any text, and NumPy parses it
-        raise ImageFileError(f"{path} cannot be read as an array ({error})") from None
-    stored = Stored(path, str(path), offset, shape, dtype)
     if size < offset + math.prod(shape) * dtype.itemsize:
-        raise ImageFileError(f"{path} is cut short: its header says {dtype} {shape}; fetch it again")
-    return stored
+        raise ImageFileError(f"{path} is truncated: its header announces {dtype} of shape {shape}")
+    return StoredArray(path, str(path), offset, shape, dtype)
 
 
-def npz_arrays(path: Path) -> dict[str, Stored]:
-    """The arrays in an .npz file by name: in place where they are stored, in memory where compressed."""
+def npz_arrays(path: Path) -> dict[str, StoredArray]:
+    """Return the arrays in an .npz file by name."""
     arrays = {}
-    for name, member in zip_members(path).items():
-        if not name.endswith(".npy"):
+    for member in zip_members(path).values():
+        name = member.name.removesuffix(".npy")
+        if name == member.name:
             continue
-        where = f"{path}[{name.removesuffix('.npy')}]"
-        try:
-            with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-                shape, dtype, inside = _header(file)
-        except Exception as error:  # zipfile and NumPy raise what they meet in damaged bytes
-            raise ImageFileError(f"{where} cannot be read as an array ({error})") from None
+        where = f"{path}[{name}]"
+        with (
+            reading(f"{where} as an array"),
+            zipfile.ZipFile(path) as archive,
+            archive.open(member.name) as file,
+        ):
+            shape, dtype, inside = _header(file)
         if member.size != inside + math.prod(shape) * dtype.itemsize:
             raise ImageFileError(
-                f"{where} must have the size its header says, {dtype} {shape}, got {member.size - inside} "
-                "bytes"
+                f"{where} is damaged: its header announces {dtype} of shape {shape}, but "
+                f"{member.size - inside} bytes follow"
             )
-        packed = member.method != zipfile.ZIP_STORED
-        start = inside if packed else member.start() + inside
-        stored = Stored(path, where, start, shape, dtype, packed_as=name if packed else "")
-        arrays[name.removesuffix(".npy")] = stored
+        if member.method == zipfile.ZIP_STORED:
+            arrays[name] = StoredArray(path, where, member.start() + inside, shape, dtype)
+        else:
+            arrays[name] = StoredArray(path, where, inside, shape, dtype, packed_as=member.name)
     return arrays
 
 
-def as_pixels(stored: Stored) -> tuple[Pixels, int]:
-    """The array as pictures, and how many there are."""
+def as_pixels(stored: StoredArray) -> tuple[Pixels, int]:
+    """Return the images in an array, and their number."""
     shape = validate_image_shape(stored.where, stored.dtype, stored.shape)
     if not stored.packed_as:
         return Rows(stored.path, stored.offset, shape), shape[0]
-    if math.prod(shape) > _MOST_UNPACKED:
+    if math.prod(shape) > _MAX_COMPRESSED_BYTES:
         raise ImageFileError(
             f"{stored.where} is compressed and too large to load at once ({math.prod(shape):,} bytes); save "
-            "it with np.save or np.savez, which are read picture by picture"
+            "it with np.save or np.savez"
         )
     return InMemory(stored.load().reshape(shape), stored.path), shape[0]
 
@@ -124,14 +118,14 @@ def _fill(room: NDArray[np.uint8], file: IO[bytes]) -> None:
     while place < len(room):
         chunk = file.read(min(CHUNK, len(room) - place))
         if not chunk:
-            raise EOFError("it is cut short")
+            raise EOFError("it is truncated")
         room[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
         place += len(chunk)
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Shape, dtype, and where the values begin."""
-    start = io.BytesIO(file.read(_MOST_HEADER))  # NumPy would read whatever length is announced
+    """Return shape, dtype, and the offset of the values."""
+    start = io.BytesIO(file.read(_MAX_HEADER_BYTES))  # NumPy would read any announced length
     version = np.lib.format.read_magic(start)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
@@ -141,7 +135,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     if min(shape, default=0) < 0:
         raise ValueError(f"its header is damaged: the shape {shape}")
     if dtype.hasobject:
-        raise ValueError("it holds pickled Python objects")
+        raise ValueError("it contains pickled Python objects")
     if fortran_order and len(shape) > 1:
         raise ValueError("it is in Fortran order; save np.ascontiguousarray(array)")
     return shape, dtype, start.tell()
@@ -155,7 +149,7 @@ def from_arrays(
     split: str = "test",
     classes: Iterable[str] = (),
 ) -> Dataset:
-    """A data set of arrays in memory.
+    """Return a dataset of arrays in memory.
 
     >>> from_arrays("two", np.zeros((2, 28, 28), np.uint8), [3, 1]).ids[1]
     'test/1'
@@ -164,7 +158,7 @@ def from_arrays(
     shape = validate_image_shape(name, array.dtype, array.shape)
     numbers = validate_labels(f"labels of {name}", np.asarray(labels), shape[0])
     pixels = InMemory(array.reshape(shape))
-    if isinstance(classes, str | set | frozenset):  # their order is not that of labels
+    if isinstance(classes, str | set | frozenset):  # their order is not that of the labels
         raise OptionError(f"classes of {name} must be a list of names, got {classes!r:.60}")
     return Dataset(
         name, tuple(map(str, classes)) or numbered(numbers), RowIds(split, shape[0]), numbers, pixels
@@ -173,12 +167,12 @@ def from_arrays(
 
 @reader(
     "npy",
-    "a folder with images.npy and labels.npy, or one .npy file with the other beside it",
+    "a directory with images.npy and labels.npy, or one .npy file with the other beside it",
     lambda path: path.suffix == ".npy" or (path / "images.npy").is_file(),
     parts=None,
 )
 def open_npy(location: str, part: str) -> Dataset:
-    """Rows in their order; with a part, as in `#train`, the files are train_images.npy and so on."""
+    """Open rows in their order; `#train` stands for train_images.npy and train_labels.npy."""
     path, split = Path(location), part or "test"
     images = path if path.suffix == ".npy" else path / (f"{part}_images.npy" if part else "images.npy")
     labels = images.with_name(images.name.replace("images", "labels"))
@@ -194,7 +188,7 @@ def open_npy(location: str, part: str) -> Dataset:
     parts=None,
 )
 def open_npz(location: str, part: str) -> Dataset:
-    """Rows in their order; with a part, as in `#train`, the arrays are train_images or x_train and so on."""
+    """Open rows in their order; `#train` stands for train_images and train_labels, or x_train and y_train."""
     path, split = Path(location), part or "test"
     arrays = npz_arrays(path)
     pairs = [(f"{part}_images", f"{part}_labels"), (f"x_{part}", f"y_{part}")]
@@ -207,7 +201,7 @@ def open_npz(location: str, part: str) -> Dataset:
     raise ImageFileError(f"{path} must contain {wanted}, got {', '.join(arrays) or 'no arrays'}")
 
 
-def _dataset(name: str, split: str, images: Stored, labels: Stored) -> Dataset:
+def _dataset(name: str, split: str, images: StoredArray, labels: StoredArray) -> Dataset:
     pixels, count = as_pixels(images)
     numbers = labels.labels(count)
     return Dataset(name, numbered(numbers), RowIds(split, count), numbers, pixels)

@@ -1,4 +1,4 @@
-"""Any usual form of data as a dataset: paths and names, arrays or tensors with labels, torch datasets."""
+"""Conversion of paths, names, arrays, tensors and torch datasets to datasets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from beaufort.data.numpy_files import from_arrays
 
 
 class Items(Protocol):
-    """Items `(image, label)` by number, as those of a torch `Dataset`."""
+    """Items `(image, label)` by index, as in a torch `Dataset`."""
 
     def __len__(self) -> int: ...
 
@@ -33,53 +33,53 @@ class Items(Protocol):
 
 
 class Loader(Protocol):
-    """What has a data set, as a torch `DataLoader`."""
+    """An object with a dataset, such as a torch `DataLoader`."""
 
     @property
     def dataset(self) -> Any: ...
 
 
 DataSource: TypeAlias = Dataset | DatasetSpec | str | os.PathLike[str] | Items | Loader
-"""A `Dataset`, a text for `load_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
+"""A `Dataset`, a spec for `load_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
 Data: TypeAlias = DataSource | Mapping[str, DataSource]
-"""One data set, or several by the names that a suite has for them."""
+"""One dataset, or several by the names of the parts of a suite."""
 _DATA = (
-    "data must be a path or a name as in `beaufort ls datasets`, (images, labels), a torch Dataset or "
-    "DataLoader, or a Dataset of Beaufort"
+    "data must be a path or a name (`beaufort ls datasets` lists names), (images, labels), a torch Dataset "
+    "or DataLoader, or a Dataset of Beaufort"
 )
-_FORMS = "uint8, or floats from 0 to 1 (a normalization belongs to the model, not to the data)"
+_FORMS = "uint8, or floats from 0 to 1 (normalization belongs to the model)"
 
 
 def as_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
-    """The dataset that an argument stands for."""
+    """Return data in any supported form as a dataset."""
     if isinstance(data, Dataset):
         return data
     if isinstance(data, str | os.PathLike | DatasetSpec):
         return load_dataset(data if isinstance(data, DatasetSpec) else str(data), strict=strict)
     if isinstance(data, tuple | list):
         if len(data) != 2:
-            raise OptionError(f"{_DATA}; got {describe_object(data)}")
+            raise OptionError(f"{_DATA}, got {describe_object(data)}")
         return _dataset_of_pair(*data)
     items: object = data.dataset if _is_loader(data) else data
-    if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
-        if not (hasattr(items, "dtype") or hasattr(items, "dtypes")):  # an array, a tensor, a data frame
-            return _dataset_of_items(items, strict=strict)
-        raise OptionError(f"{_DATA}; got {describe_object(items)} without labels")
-    hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""
-    raise OptionError(f"{_DATA}, with a length and items by number; got {describe_object(items)}{hint}")
+    indexable = hasattr(items, "__getitem__") and hasattr(items, "__len__")
+    array_like = hasattr(items, "dtype") or hasattr(items, "dtypes")  # an array, a tensor, a data frame
+    if isinstance(items, Mapping) or array_like or not indexable:
+        hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""
+        raise OptionError(f"{_DATA}, got {describe_object(items)}{hint}")
+    return _dataset_of_items(items, strict=strict)
 
 
 def _is_loader(data: object) -> TypeGuard[Loader]:
-    """Whether it is a torch `DataLoader`; torch is not imported to find out."""
+    """Return whether data is a torch `DataLoader`, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(data, torch.utils.data.DataLoader)
 
 
 def describe_object(thing: Any) -> str:
-    """What came, short enough for a message."""
+    """Return a short description of an object for messages."""
     kind = type(thing).__name__
     if isinstance(thing, type):
-        return f"the class {thing.__name__}, not an object of it"
+        return f"the class {thing.__name__} instead of an instance"
     if hasattr(thing, "shape"):
         return f"an array of shape {tuple(thing.shape)}"
     if isinstance(thing, list | tuple):
@@ -89,7 +89,7 @@ def describe_object(thing: Any) -> str:
 
 
 def _dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
-    """A data set of `(images, labels)`: arrays, tensors or lists."""
+    """Return a dataset of `(images, labels)`: arrays, tensors or lists."""
     pixels = _numbers(images, "images")
     if pixels.ndim == 4 and _channels_first(pixels.shape[1:], is_tensor=hasattr(images, "movedim")):
         pixels = np.ascontiguousarray(np.moveaxis(pixels, 1, -1))
@@ -98,26 +98,23 @@ def _dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
             f"images must be (n, h, w, c), (n, c, h, w) or (n, h, w), got an array of shape {pixels.shape}"
         )
     if not len(pixels):
-        raise OptionError(f"data must have at least one image, got an array of shape {pixels.shape}")
+        raise OptionError("data must contain at least one image")
     return from_arrays(name, _as_bytes(pixels), _labels(labels, len(pixels)))
 
 
 def _dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
-    """A data set of an object whose items are `(image, label)`, as those of a torch `Dataset`.
+    """Return a dataset of items `(image, label)`, as in a torch `Dataset`.
 
-    Items may be mappings with both, as rows of Hugging Face's data sets are. Images are PIL's, arrays
-    `(h, w, c)` or tensors `(c, h, w)`. Labels are those of `items.targets`, or are read from the items.
+    Items may be mappings, as in Hugging Face datasets. Images are PIL images, arrays `(h, w, c)` or tensors
+    `(c, h, w)`. Labels are those of `items.targets`, or are read from the items.
     """
     kind = type(items).__name__
     count = len(items)
     if count < 1:
-        raise OptionError(f"data must have at least one item, got a {kind} of length {count}")
+        raise OptionError(f"data must contain at least one image, got a {kind} of length {count}")
     pixels = _Items(items)
     if not np.array_equal(pixels.read(0), pixels.read(0)):
-        raise OptionError(
-            f"items of the {kind} must be the same whenever they are asked for, got two different images as "
-            "its first; leave out transforms that are random"
-        )
+        raise OptionError(f"{kind}[0] returned two different images; remove random transforms")
     labels = _labels(_targets(items, count), count)
     classes = _class_names(items, labels)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", kind).strip("-._") or "data"
@@ -126,7 +123,7 @@ def _dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class _Items:
-    """Pictures that another data set gives, one at a time: nobody promised that it takes threads."""
+    """Images of another dataset, read by one thread at a time, as it may not be thread-safe."""
 
     items: Any
     _lock: Any = field(default_factory=Lock, repr=False)
@@ -135,11 +132,11 @@ class _Items:
         try:
             with self._lock:
                 image = _split(self.items[index], index)[0]
-            return _picture(image)
+            return _image(image)
         except BeaufortError:
             raise
-        except OSError as error:  # a file that is damaged, or not there
-            raise ImageFileError(f"item {index} cannot be read ({error})") from error
+        except OSError as error:
+            raise ImageFileError(f"cannot read item {index}: {error}") from error
 
     def contents(self, count: int) -> Iterator[Content]:
         for index in range(count):
@@ -159,21 +156,20 @@ class _Items:
 
 
 def _split(item: Any, index: int) -> tuple[Any, Any]:
-    """The image and the label of an item."""
+    """Return the image and the label of an item."""
     if isinstance(item, tuple | list) and len(item) == 2:
         return item[0], item[1]
     if isinstance(item, Mapping) and {"image", "label"} <= item.keys():
         return item["image"], item["label"]
     raise OptionError(
-        "an item of the data must be (image, label), or a mapping with image and label, got "
-        f"{type(item).__name__} as item {index}"
+        f"item {index} must be (image, label), or a mapping with image and label, got {type(item).__name__}"
     )
 
 
-def _picture(image: Any) -> Bytes:
-    """One image as uint8 `(h, w, c)`."""
+def _image(image: Any) -> Bytes:
+    """Return an image as uint8 `(h, w, c)`."""
     if isinstance(image, Image.Image) and image.mode not in ("L", "RGB"):
-        image = flatten(plain_mode(image.copy()))  # as a picture in a file
+        image = flatten(plain_mode(image.copy()))  # as for image files
     pixels = _numbers(image, "an image")
     if pixels.ndim == 3 and _channels_first(pixels.shape, is_tensor=hasattr(image, "movedim")):
         pixels = np.moveaxis(pixels, 0, -1)
@@ -184,7 +180,7 @@ def _picture(image: Any) -> Bytes:
 
 
 def _channels_first(shape: tuple[int, ...], *, is_tensor: bool) -> bool:
-    """Whether the first of three numbers counts channels: tensors have them there, arrays rarely."""
+    """Return whether the first of three axes is that of the channels, as in tensors."""
     first, last = shape[0] in (1, 3), shape[-1] in (1, 3)
     return first and (is_tensor or not last)
 
@@ -195,7 +191,7 @@ def _array(values: Any, what: str) -> NDArray[Any]:
     try:
         found = np.asarray(values)
     except (ValueError, TypeError) as error:
-        raise OptionError(f"{what} must be an array of one shape, got something else ({error})") from None
+        raise OptionError(f"cannot convert {what} to an array: {error}") from None
     return found
 
 
@@ -226,7 +222,7 @@ def _labels(labels: Any, count: int) -> NDArray[np.int64]:
 
 
 def _targets(items: Any, count: int) -> Any:
-    """All labels: those that the data set has ready, if nothing changes them, else those of its items."""
+    """Return all labels, from `targets` if they are not transformed, or else from the items."""
     ready = getattr(items, "targets", None)
     if ready is not None and getattr(items, "target_transform", None) is None and len(ready) == count:
         return ready
@@ -234,8 +230,8 @@ def _targets(items: Any, count: int) -> Any:
 
 
 def _class_names(items: Any, labels: NDArray[np.int64]) -> tuple[str, ...]:
-    """What the data set calls its classes; their numbers if it does not say, or not for all."""
-    features = getattr(items, "features", None)  # of Hugging Face's rows
+    """Return the class names of a dataset; numbers if it does not name all of them."""
+    features = getattr(items, "features", None)  # of Hugging Face datasets
     label = features.get("label") if isinstance(features, Mapping) else None
     names = getattr(items, "classes", getattr(label, "names", None))
     if isinstance(names, list | tuple) and len(names) > labels.max() and all(type(n) is str for n in names):

@@ -1,4 +1,4 @@
-"""How a picture is brought to size before it is corrupted."""
+"""Resizing and cropping of images before they are corrupted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXT = re.compile(r"(resize|stretch|crop) ([1-9][0-9]{1,4})")
 
 
 class Step(NamedTuple):
-    """One step: `resize 256` (the short side), `stretch 64` (both sides), `crop 224` (the middle)."""
+    """One step: `resize 256` (the short side), `stretch 64` (both sides), `crop 224` (the center)."""
 
     action: str
     side: int
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Step:
-        """The step that a text stands for.
+        """Parse a step.
 
         >>> Step.parse("resize 256")
         Step(action='resize', side=256)
@@ -43,8 +43,8 @@ class Step(NamedTuple):
         match = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if match is None or int(match[2]) < MIN_SIDE:
             raise OptionError(
-                "a step must be 'resize 256' (the short side), 'stretch 64' (both sides) or 'crop 224' (the "
-                f"center), with a side from {MIN_SIDE} to 99999 pixels, got {text!r:.60}"
+                "a step must have a form such as 'resize 256' (the short side), 'stretch 64' (both sides) or "
+                f"'crop 224' (the center), with at least {MIN_SIDE} pixels, got {text!r:.60}"
             )
         return cls(match[1], int(match[2]))
 
@@ -53,9 +53,9 @@ class Step(NamedTuple):
 
 
 def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
-    """A picture `(h, w, c)` after some steps, bilinear where pixels are mixed, to the bit as Pillow does it.
+    """Return an image `(h, w, c)` after some steps, with bilinear interpolation bit-identical to Pillow's.
 
-    What a crop cuts off again is not worked out.
+    Pixels that a crop removes are not computed.
     """
     rest = list(steps)
     while rest:
@@ -72,53 +72,53 @@ def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
 
 @dataclass(frozen=True)
 class PreparedImages:
-    """Pictures by their place, brought to the size and the channels that are corrupted."""
+    """Images by index, with the size and the channels that are corrupted."""
 
     dataset: Dataset
     steps: tuple[Step, ...]
     grey: bool
-    """Whether grey pictures stay grey."""
+    """Whether images with one channel keep one."""
     least_side: int = 0
-    """Pixels that both sides must have at least, when a picture is made ready."""
+    """Minimum of both sides after the steps, in pixels."""
 
     @property
     def chunk_size(self) -> int:
-        """How many pictures one thread best makes ready in a row."""
+        """The number of images that a thread should prepare in a row."""
         return best_chunk_size(self.dataset.pixels)
 
-    def __call__(self, place: int) -> Bytes | Problem:
-        """One picture, or what is wrong with it; the first wrong one of a strict data set is an error."""
+    def __call__(self, index: int) -> Bytes | Problem:
+        """Return an image, or a problem; a strict dataset raises an error instead."""
         try:
-            return self.prepare(self.dataset[place].image)
+            return self.prepare(self.dataset[index].image)
         except BeaufortError as error:
-            problem = Problem(self.dataset.ids[place], str(error))
+            problem = Problem(self.dataset.ids[index], str(error))
             if self.dataset.strict:
                 raise strict_error(problem) from error
             return problem
 
-    def read_many(self, places: range) -> Iterator[Bytes | Problem]:
-        """As for one place after the other, where pictures of one file are read together."""
+    def read_many(self, indices: range) -> Iterator[Bytes | Problem]:
+        """Yield images or problems; images of one file are read together."""
         done = 0
         try:
-            for pixels in read_several(self.dataset.pixels, places):
+            for pixels in read_several(self.dataset.pixels, indices):
                 yield self.prepare(pixels)
                 done += 1
-        except BeaufortError:  # which of them it was, and what the next ones are like, is seen one by one
-            yield from map(self, places[done:])
+        except BeaufortError:  # read the others one by one
+            yield from map(self, indices[done:])
 
     def prepare(self, pixels: Bytes) -> Bytes:
-        """A decoded picture, made ready, `(h, w, c)`."""
+        """Prepare a decoded image, `(h, w, c)`."""
         ready = prepare(pixels, self.steps)
         if min(ready.shape[:2]) < self.least_side:
             raise ImageFileError(
-                f"both sides of a picture must be at least {self.least_side} pixels to be corrupted, got "
-                f"{ready.shape[1]} × {ready.shape[0]}; enlarge it first"
+                f"both sides of an image to corrupt must be at least {self.least_side} pixels, got "
+                f"{ready.shape[1]} × {ready.shape[0]}"
             )
         return ready if self.grey or ready.shape[-1] == 3 else np.repeat(ready, 3, axis=-1)
 
 
 def resized(dataset: Dataset, side: int) -> Dataset:
-    """The same images as RGB squares of `side` pixels, bilinear; the aspect is not kept."""
+    """Return a dataset with images resized to RGB squares of `side` pixels, ignoring the aspect ratio."""
     validate_integer("side", side, 1, MAX_SIDE)
     return replace(
         dataset, pixels=TransformedPixels(dataset.pixels, partial(_resized, side=side), f"resized to {side}")

@@ -1,45 +1,46 @@
-"""webdataset shards: tars in which files that share a name up to its first dot are one sample.
+"""webdataset shards: tars in which files with the same name up to the first dot form a sample.
 
-The tars are read in place, at the offsets of their members, so the order is theirs and any sample can be
-asked for. The package webdataset is not needed.
+The tars are read in place, so samples keep their order and can be accessed at random, without the package
+webdataset.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from itertools import product
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data._dataset import MOST_CLASSES, Dataset, Problem, numbered
+from beaufort.data._checks import check_none_missing, unsafe_path_reason
+from beaufort.data._dataset import MAX_CLASSES, Dataset, Problem, numbered
 from beaufort.data._files import Members, TarMember, tar_members
-from beaufort.data._reader import reader, unsafe_path_reason
+from beaufort.data._reader import reader
 from beaufort.data.images import is_image_name
 
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
-_MOST_SHARDS = 1_000_000
+_MAX_SHARDS = 100_000
 
 
 def _detect(path: Path) -> bool:
     return path.suffix == ".tar" if path.is_file() else any(path.glob("*.tar"))
 
 
-@reader("wds", "a .tar, or a folder of them, with pairs of a picture and a .cls file", _detect)
+@reader("wds", "a .tar, or a directory of them, with pairs of an image and a .cls file", _detect)
 def open_shards(location: str, part: str) -> Dataset:
-    """Samples in the order of the shards; ids are `shard.tar/key`."""
+    """Open samples in the order of the shards; ids are `shard.tar/key`."""
     shards = sorted(Path(location).glob("*.tar")) if Path(location).is_dir() else expand(location)
-    if absent := [shard for shard in shards if not shard.is_file()]:
-        raise OptionError(f"{absent[0]} does not exist ({len(absent)} of {len(shards)} shards are missing)")
+    missing = [str(shard) for shard in shards if not shard.is_file()]
+    check_none_missing(f"shards of {location}", missing, len(shards), error=OptionError)
     if len({shard.name for shard in shards}) != len(shards):
-        raise OptionError(
-            f"shards of {location} must have different names, as image ids contain them; rename one"
-        )
+        raise OptionError(f"two shards of {location} have the same file name; rename one")
     problems: list[Problem] = []
     found = [sample for shard in shards for sample in _samples(shard, problems)]
     if not found:
         reason = f" ({problems[0].id}: {problems[0].message})" if problems else ""
-        raise ImageFileError(f"{location} must contain pairs of a picture and a .cls file, got none{reason}")
+        raise ImageFileError(f"no pairs of an image and a .cls file found in {location}{reason}")
     labels = np.array([label for _, label, _ in found], np.int64)
     return Dataset(
         PurePosixPath(location).name.partition(".")[0] or location,
@@ -52,27 +53,25 @@ def open_shards(location: str, part: str) -> Dataset:
 
 
 def expand(pattern: str) -> list[Path]:
-    """The paths that a pattern with a range in braces stands for.
+    """Return the paths that a pattern with ranges in braces stands for.
 
     >>> [path.name for path in expand("val-{008..010}.tar")]
     ['val-008.tar', 'val-009.tar', 'val-010.tar']
     """
-    match = _RANGE.search(pattern)
-    if match is None:
-        return [Path(pattern)]
-    first, last = int(match[1]), int(match[2])
-    if not first <= last < first + _MOST_SHARDS:
-        raise OptionError(f"a range must go from low to high, as in {{000..146}}, got {match[0]}")
-    width = len(match[1])
-    return [
-        path
-        for number in range(first, last + 1)
-        for path in expand(f"{pattern[: match.start()]}{number:0{width}}{pattern[match.end() :]}")
-    ]
+    ranges = [(int(first), int(last), len(first)) for first, last in _RANGE.findall(pattern)]
+    count = math.prod(max(0, last - first + 1) for first, last, _ in ranges)
+    if not 1 <= count <= _MAX_SHARDS:
+        raise OptionError(
+            f"a pattern must stand for 1 to {_MAX_SHARDS:,} shards, such as {{000..146}}, got {count:,} for "
+            f"{pattern!r:.200}"
+        )
+    between = _RANGE.split(pattern)[::3]
+    numbers = [[f"{one:0{width}}" for one in range(first, last + 1)] for first, last, width in ranges]
+    return [Path("".join(map("".join, zip(between, (*some, ""), strict=True)))) for some in product(*numbers)]
 
 
 def _samples(shard: Path, problems: list[Problem]) -> list[tuple[str, int, TarMember]]:
-    """The samples of one shard: ids, labels and where the pictures are."""
+    """Return ids, labels and image files of one shard."""
     groups: dict[str, dict[str, TarMember]] = {}
     for name, member in tar_members(shard, problems):
         base = PurePosixPath(name).name
@@ -81,29 +80,29 @@ def _samples(shard: Path, problems: list[Problem]) -> list[tuple[str, int, TarMe
         if reason := unsafe_path_reason(name):
             problems.append(Problem(f"{shard.name}/{name}", reason))
         elif ending in groups.setdefault(key, {}):
-            problems.append(Problem(f"{shard.name}/{name}", "a second file of this name in the shard"))
+            problems.append(Problem(f"{shard.name}/{name}", "the shard has two files with this name"))
         else:
             groups[key][ending] = member
     found = []
     for key, files in groups.items():
         try:
-            found.append((f"{shard.name}/{key}", _label(files), _picture(files)))
+            found.append((f"{shard.name}/{key}", _label(files), _image(files)))
         except ImageFileError as error:
             problems.append(Problem(f"{shard.name}/{key}", str(error)))
     return found
 
 
-def _picture(files: dict[str, TarMember]) -> TarMember:
-    pictures = [member for ending, member in files.items() if is_image_name(f"x.{ending}")]
-    if len(pictures) != 1:
-        raise ImageFileError(f"a sample must have one picture (.jpg or the like), got {len(pictures)}")
-    return pictures[0]
+def _image(files: dict[str, TarMember]) -> TarMember:
+    images = [member for ending, member in files.items() if is_image_name(f"x.{ending}")]
+    if len(images) != 1:
+        raise ImageFileError(f"a sample must have one image, got {len(images)}")
+    return images[0]
 
 
 def _label(files: dict[str, TarMember]) -> int:
     if "cls" not in files:
-        raise ImageFileError(f"a sample must have a .cls file, got only {', '.join(files)}")
+        raise ImageFileError(f"the sample has no .cls file, only {', '.join(files)}")
     text = files["cls"].read()[:20].strip()
-    if not text.isdigit() or int(text) >= MOST_CLASSES:
-        raise ImageFileError(f"a label must be an integer from 0 to {MOST_CLASSES - 1:,}, got {text!r}")
+    if not text.isdigit() or int(text) >= MAX_CLASSES:
+        raise ImageFileError(f"a label must be an integer from 0 to {MAX_CLASSES - 1:,}, got {text!r}")
     return int(text)

@@ -13,9 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.registry import unknown_message
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
 from beaufort.data._files import Files, OnDisk
@@ -128,7 +130,10 @@ def _corruption_and_severity(kind: str, location: str, part: str) -> tuple[str, 
 
 
 def _not_found(path: Path, root: str, available: Iterable[str]) -> OptionError:
-    return OptionError(f"{path} not found; {root} contains {', '.join(available) or 'nothing of this kind'}")
+    """Return the error for a missing condition of a C-set."""
+    some = [one for one in available if one != "labels"]
+    hint = f"; pass --corruption {','.join(some)} to evaluate only these" if some else ""
+    return OptionError(f"{path} not found; {root} contains {', '.join(some) or 'no corruptions'}{hint}")
 
 
 @reader(
@@ -159,9 +164,11 @@ def open_imagenet_c(location: str, part: str) -> Dataset:
 def open_cifar10_c(location: str, part: str) -> Dataset:
     """Open one corruption at one severity, which is a fifth of the corruption's array."""
     name, severity = _corruption_and_severity("cifar10-c", location, part)
-    file = _array_file(location, name)
+    file = Path(location) / f"{name}.npy"
+    if not file.is_file():
+        raise _not_found(file, location, _array_names(location))
     pixels, count = as_pixels(npy_array(file))
-    labels = npy_array(file.with_name("labels.npy")).labels(count)
+    labels = _labels_of(file, count)
     size, rest = divmod(count, _SEVERITIES)
     if rest:
         raise ImageFileError(f"{file} has {count} images, which is not a multiple of five severities")
@@ -221,11 +228,19 @@ def _folders(path: Path) -> list[str]:
     return sorted(sub.name for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))
 
 
-def _array_file(location: str, name: str) -> Path:
-    file = Path(location) / f"{name}.npy"
-    if not file.is_file():
-        raise _not_found(file, location, sorted(path.stem for path in Path(location).glob("*.npy")))
-    return file
+def _array_names(location: str) -> list[str]:
+    return sorted(path.stem for path in Path(location).glob("*.npy"))
+
+
+def _labels_of(file: Path, count: int) -> NDArray[np.int64]:
+    """Return the labels in `labels.npy` beside an array of images."""
+    stored = npy_array(file.with_name("labels.npy"))
+    if stored.shape[:1] != (count,):
+        raise ImageFileError(
+            f"{file} has {count:,} images, but {stored.where} has shape {stored.shape}; one of them may be "
+            "incomplete"
+        )
+    return stored.labels(count)
 
 
 @reader("cifar10-p", "a folder with an array (n, frames, 32, 32, 3) per sequence (rotate.npy, …)", parts=None)
@@ -251,7 +266,9 @@ def _sequence(location: str, part: str) -> str:
 
 
 def _open_strips(location: str, sequence: str, frames: int | None, clean: Dataset | None) -> Dataset:
-    path = _array_file(location, sequence)
+    path = Path(location) / f"{sequence}.npy"
+    if not path.is_file():
+        raise OptionError(unknown_message(f"sequence of {location}", sequence, _array_names(location)))
     stored = npy_array(path)
     if len(stored.shape) != 5 or frames not in (None, stored.shape[1]):
         raise ImageFileError(
@@ -260,14 +277,9 @@ def _open_strips(location: str, sequence: str, frames: int | None, clean: Datase
     count, length, height, *rest = stored.shape
     shape = validate_image_shape(path, stored.dtype, (count, length * height, *rest))
     labels_file = path.with_name("labels.npy")
-    if labels_file.is_file():
-        labels = npy_array(labels_file).labels(count)
-    elif clean is not None:
-        labels = clean.labels
-    else:
-        raise ImageFileError(
-            f"labels not found: {labels_file}; pass the clean images with --config clean=… instead"
-        )
+    if clean is None and not labels_file.is_file():
+        raise ImageFileError(f"labels not found: {labels_file}; pass the clean images with --config clean=…")
+    labels = _labels_of(path, count) if labels_file.is_file() or clean is None else clean.labels
     classes = class_names("cifar-10") if labels.max() < 10 else numbered(labels)
     pixels = Rows(path, stored.offset, shape)
     return Dataset(f"{Path(location).name}#{sequence}", classes, RowIds("test", count), labels, pixels)
@@ -276,7 +288,7 @@ def _open_strips(location: str, sequence: str, frames: int | None, clean: Datase
 def _open_videos(location: str, sequence: str, frames: int | None) -> Dataset:
     root = Path(location) / sequence
     if not root.is_dir():
-        raise _not_found(root, location, _folders(Path(location)))
+        raise OptionError(unknown_message(f"sequence of {location}", sequence, _folders(Path(location))))
     found = open_class_folders(root, f"{Path(location).name}#{sequence}", lambda name: name.endswith(".mp4"))
     assert isinstance(found.pixels, Files)
     return replace(found, pixels=Videos(root, found.pixels.names, frames), problems=(), ignored=())

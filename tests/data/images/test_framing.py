@@ -21,7 +21,7 @@ SIDES = st.integers(1, 90)
 OLD_PILLOW = int(PIL.__version__.partition(".")[0]) < 13
 
 
-def picture(seed: int, height: int, width: int, channels: int) -> Bytes:
+def random_image(seed: int, height: int, width: int, channels: int) -> Bytes:
     """Noise, or all white: the largest sum that there can be."""
     if seed % 5 == 0:
         return np.full((height, width, channels), 255, np.uint8)
@@ -45,7 +45,7 @@ def check(pixels: Bytes, size: tuple[int, int], box: Box | None) -> None:
 def test_any_size_and_crop(
     seed: int, height: int, width: int, tall: int, wide: int, n: int, side: int
 ) -> None:
-    pixels = picture(seed, height, width, n)
+    pixels = random_image(seed, height, width, n)
     check(pixels, (wide, tall), None)
     check(pixels, (wide, tall), center_box(wide, tall, side))
 
@@ -66,7 +66,7 @@ def test_the_short_side_becomes_256_and_the_long_one_is_rounded_down(width: int,
 @pytest.mark.parametrize("channels", [1, 3])
 def test_photos_for_imagenet(width: int, height: int, channels: int) -> None:
     size = short_side_size(width, height, 256)
-    check(picture(1, height, width, channels), size, center_box(*size, 224))
+    check(random_image(1, height, width, channels), size, center_box(*size, 224))
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,20 @@ def test_photos_for_imagenet(width: int, height: int, channels: int) -> None:
     ],
 )
 def test_extreme_sizes(before: tuple[int, int], size: tuple[int, int]) -> None:
-    check(picture(2, *before, 3), size, None)
-    check(picture(5, *before, 1), size, center_box(*size, 16))
+    check(random_image(2, *before, 3), size, None)
+    check(random_image(5, *before, 1), size, center_box(*size, 16))
 
 
 @pytest.mark.skipif(OLD_PILLOW, reason="Pillow 13 was the first to begin with the columns")
 @pytest.mark.parametrize("lost", [57, 58, 59, 60, 61, 62, 63])
 def test_where_pillow_begins_with_the_columns(lost: int) -> None:
-    pixels = picture(3, 100, 80, 3)
+    pixels = random_image(3, 100, 80, 3)
     assert columns_first((100, 80), (50, 100 - lost)) == (lost > 60)
     check(pixels, (50, 100 - lost), None)
 
 
 def test_only_the_crop_of_a_long_strip_is_worked_out() -> None:
-    pixels = picture(4, 16, 40_000, 3)
+    pixels = random_image(4, 16, 40_000, 3)
     size = short_side_size(40_000, 16, 1600)  # four million columns, of which a few are wanted
     out = resize_crop(pixels, size, center_box(*size, 64))
     assert out.shape == (64, 64, 3)
@@ -103,7 +103,7 @@ def test_only_the_crop_of_a_long_strip_is_worked_out() -> None:
 
 
 def test_a_window_that_reaches_outside_is_black_there() -> None:
-    pixels = picture(1, 4, 6, 3)
+    pixels = random_image(1, 4, 6, 3)
     out = crop_box(pixels, Box(-1, 2, 7, 5))
     assert out.shape == (3, 8, 3)
     np.testing.assert_array_equal(out[:2, 1:7], pixels[2:])
@@ -111,7 +111,7 @@ def test_a_window_that_reaches_outside_is_black_there() -> None:
 
 
 def test_views_and_read_only_arrays() -> None:
-    pixels = picture(1, 60, 80, 3)
+    pixels = random_image(1, 60, 80, 3)
     box = center_box(40, 30, 20)
     turned = pixels[::-1, ::-1]
     np.testing.assert_array_equal(resize_crop(turned, (40, 30), box), by_pillow(turned.copy(), (40, 30), box))
@@ -127,13 +127,13 @@ def test_files_of_every_kind_are_made_ready_as_pillow_does(suite: str, tmp_path:
     folder = tmp_path / "a class"
     folder.mkdir()
     exif = Image.Exif()
-    exif[0x0112] = 6  # turned by a camera; data sets are read as they are stored
+    exif[0x0112] = 6  # turned by a camera; datasets are read as they are stored
     for mode in MODES:
-        drawn = Image.fromarray(picture(1, 90, 120, 3)).convert(mode)
+        drawn = Image.fromarray(random_image(1, 90, 120, 3)).convert(mode)
         drawn.save(folder / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}")
-    Image.fromarray(picture(1, 90, 120, 3)).save(folder / "turned.jpg", exif=exif)
+    Image.fromarray(random_image(1, 90, 120, 3)).save(folder / "turned.jpg", exif=exif)
     data, steps, grey = load_dataset(tmp_path), get_suite(suite).prepare, suite == "mnist-c"
-    pictures = PreparedImages(data, steps, grey)
+    images = PreparedImages(data, steps, grey)
     assert len(data) == len(MODES) + 1
     for place, name in enumerate(data.ids):
         image = flatten(read_image(tmp_path / name, upright=False))
@@ -141,7 +141,7 @@ def test_files_of_every_kind_are_made_ready_as_pillow_does(suite: str, tmp_path:
         for step in steps:
             image = _stepped(image, step)
         wanted = np.asarray(image).reshape(image.height, image.width, -1)
-        made = pictures(place)
+        made = images(place)
         assert isinstance(made, np.ndarray)
         np.testing.assert_array_equal(made, wanted)
 

@@ -17,7 +17,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort.data.images import MAX_PIXELS, MAX_SIDE, SUFFIXES, decode_image, read_image
 
 
-def picture(mode: str = "RGB", size: tuple[int, int] = (24, 20)) -> Image.Image:
+def image(mode: str = "RGB", size: tuple[int, int] = (24, 20)) -> Image.Image:
     width, height = size
     ramp = np.add.outer(np.arange(height) * 5, np.arange(width) * 4).astype(np.uint8)
     return Image.merge(
@@ -43,7 +43,7 @@ def picture(mode: str = "RGB", size: tuple[int, int] = (24, 20)) -> Image.Image:
     ],
 )
 def test_every_mode_becomes_one_of_four(tmp_path: Path, mode: str, name: str, expected: str) -> None:
-    picture(mode).save(tmp_path / name)
+    image(mode).save(tmp_path / name)
     read = read_image(tmp_path / name)
     assert read.mode == expected
     assert read.size == (24, 20)
@@ -51,18 +51,18 @@ def test_every_mode_becomes_one_of_four(tmp_path: Path, mode: str, name: str, ex
 
 
 def test_cmyk_keeps_its_colors(tmp_path: Path) -> None:
-    picture("CMYK").save(tmp_path / "a.tif")
-    difference = np.asarray(read_image(tmp_path / "a.tif"), int) - np.asarray(picture(), int)
+    image("CMYK").save(tmp_path / "a.tif")
+    difference = np.asarray(read_image(tmp_path / "a.tif"), int) - np.asarray(image(), int)
     assert np.abs(difference).max() <= 3
 
 
 def test_transparent_palette_becomes_rgba(tmp_path: Path) -> None:
-    picture("P").save(tmp_path / "a.png", transparency=0)
+    image("P").save(tmp_path / "a.png", transparency=0)
     assert read_image(tmp_path / "a.png").mode == "RGBA"
 
 
 def test_transparent_grey_value_becomes_alpha(tmp_path: Path) -> None:
-    picture("L").save(tmp_path / "a.png", transparency=7)
+    image("L").save(tmp_path / "a.png", transparency=7)
     assert read_image(tmp_path / "a.png").mode == "LA"
 
 
@@ -93,13 +93,13 @@ def test_16_bit_color_loses_its_low_byte(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(read_image(tmp_path / "a.png")), values >> 8)
 
 
-def test_32_bit_values_are_refused(tmp_path: Path) -> None:
+def test_32_bit_values_are_rejected(tmp_path: Path) -> None:
     Image.fromarray(np.full((20, 20), 1 << 20, np.int32)).save(tmp_path / "a.tif")
     with pytest.raises(ImageFileError, match="up to 16 bits"):
         read_image(tmp_path / "a.tif")
 
 
-def test_floating_point_values_are_refused(tmp_path: Path) -> None:
+def test_floating_point_values_are_rejected(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((20, 20), np.float32)).save(tmp_path / "a.tif")
     with pytest.raises(ImageFileError, match="8-bit"):
         read_image(tmp_path / "a.tif")
@@ -109,27 +109,27 @@ def test_floating_point_values_are_refused(tmp_path: Path) -> None:
 def test_exif_rotation_is_carried_out(tmp_path: Path, orientation: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
-    picture().save(tmp_path / "a.png", exif=exif)
+    image().save(tmp_path / "a.png", exif=exif)
     swapped = orientation >= 5
     assert read_image(tmp_path / "a.png").size == ((20, 24) if swapped else (24, 20))
     assert read_image(tmp_path / "a.png", upright=False).size == (24, 20)
 
 
 def test_content_decides_not_the_name(tmp_path: Path) -> None:
-    picture().save(tmp_path / "a.png")
+    image().save(tmp_path / "a.png")
     (tmp_path / "a.png").rename(tmp_path / "a.jpg")
-    np.testing.assert_array_equal(np.asarray(read_image(tmp_path / "a.jpg")), np.asarray(picture()))
+    np.testing.assert_array_equal(np.asarray(read_image(tmp_path / "a.jpg")), np.asarray(image()))
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a.png", "a.webp"])
-def test_animations_are_refused(tmp_path: Path, name: str) -> None:
+def test_animations_are_rejected(tmp_path: Path, name: str) -> None:
     frames = [Image.new("RGB", (20, 20), (i * 80, 255 - i * 80, 0)) for i in range(3)]
     frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
     with pytest.raises(ImageFileError, match="must have one frame"):
         read_image(tmp_path / name)
 
 
-def test_bombs_are_refused_from_the_header(tmp_path: Path) -> None:
+def test_bombs_are_rejected_from_the_header(tmp_path: Path) -> None:
     side = 11_000
     assert side**2 > MAX_PIXELS
     (tmp_path / "a.png").write_bytes(png(side, side, 8, 2, b"\0"))
@@ -139,7 +139,7 @@ def test_bombs_are_refused_from_the_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "webp", "gif", "bmp", "tif"])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
-def test_cut_files_are_refused(tmp_path: Path, kind: str, share: float) -> None:
+def test_truncated_files_are_rejected(tmp_path: Path, kind: str, share: float) -> None:
     path = tmp_path / f"a.{kind}"
     rng = np.random.default_rng(0)
     Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(path)
@@ -156,13 +156,13 @@ def test_empty_files_say_so_and_name_the_file(tmp_path: Path) -> None:
     assert str(tmp_path / "a.png") in caught.value.__notes__[0]
 
 
-def test_text_is_no_picture(tmp_path: Path) -> None:
-    (tmp_path / "a.jpg").write_text("no picture")
-    with pytest.raises(ImageFileError, match="not a picture"):
+def test_text_is_no_image(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_text("no image")
+    with pytest.raises(ImageFileError, match="not an image"):
         read_image(tmp_path / "a.jpg")
 
 
-def test_missing_files_and_pipes_are_refused(tmp_path: Path) -> None:
+def test_missing_files_and_pipes_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match="No such file"):
         read_image(tmp_path / "a.png")
     os.mkfifo(tmp_path / "pipe.png")
@@ -175,19 +175,19 @@ def test_only_the_formats_that_are_meant_are_opened(tmp_path: Path, monkeypatch:
     started: list[object] = []
     monkeypatch.setattr("subprocess.Popen", lambda *args, **_: started.append(args))
     monkeypatch.setattr("subprocess.check_call", lambda *args, **_: started.append(args))
-    picture = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n%%EOF\n"
-    (tmp_path / "cat.jpg").write_bytes(picture)
-    with pytest.raises(ImageFileError, match="not a picture in a supported format"):
+    image = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n%%EOF\n"
+    (tmp_path / "cat.jpg").write_bytes(image)
+    with pytest.raises(ImageFileError, match="not an image in a supported format"):
         read_image(tmp_path / "cat.jpg")
     with pytest.raises(ImageFileError):
-        decode_image(picture)
+        decode_image(image)
     assert not started
 
 
 @pytest.mark.parametrize("name", ["a.ico", "a.pcx", "a.sgi", "a.dds", "a.icns", "a.eps", "a.pdf"])
-def test_what_else_pillow_reads_is_refused(tmp_path: Path, name: str) -> None:
+def test_other_formats_of_pillow_are_rejected(tmp_path: Path, name: str) -> None:
     Image.new("RGB", (32, 32)).save(tmp_path / name)
-    with pytest.raises(ImageFileError, match="not a picture"):
+    with pytest.raises(ImageFileError, match="not an image"):
         read_image(tmp_path / name)
 
 
@@ -200,11 +200,11 @@ def test_every_ending_that_is_looked_for_can_be_read(tmp_path: Path, ending: str
 
 
 @pytest.mark.parametrize("size", [(1, 10**8), (10**8, 1), (MAX_SIDE + 1, 16), (10**5, 10**5), (2**31 - 1, 1)])
-def test_extreme_sides_are_refused_from_the_header(tmp_path: Path, size: tuple[int, int]) -> None:
+def test_extreme_sides_are_rejected_from_the_header(tmp_path: Path, size: tuple[int, int]) -> None:
     (tmp_path / "a.png").write_bytes(png(*size, 8, 0, b"\0"))
     assert (tmp_path / "a.png").stat().st_size < 100
     Image.new("RGB", (16, 16)).save(tmp_path / "b.png")
-    read_image(tmp_path / "b.png")  # what is imported with the first picture is not counted
+    read_image(tmp_path / "b.png")  # what is imported with the first image is not counted
     tracemalloc.start()
     try:
         with pytest.raises(ImageFileError, match="pixels"):
@@ -214,7 +214,7 @@ def test_extreme_sides_are_refused_from_the_header(tmp_path: Path, size: tuple[i
         tracemalloc.stop()
 
 
-def test_a_tiff_of_very_many_frames_is_refused_at_once(
+def test_a_tiff_of_very_many_frames_is_rejected_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = [(256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1), (278, 1), (279, 1)]

@@ -1,4 +1,4 @@
-"""Transparent pictures laid on white."""
+"""Transparent images laid on white."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image
 from beaufort.data.images import flatten
 
 
-def test_a_picture_without_transparency_is_left_alone() -> None:
+def test_an_image_without_transparency_is_left_alone() -> None:
     image = Image.new("RGB", (64, 64))
     assert flatten(image) is image
 

@@ -1,4 +1,4 @@
-"""Pictures as files of every format."""
+"""Images as files of every format."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_transparent_pixels_are_white_in_jpeg() -> None:
     assert np.asarray(back).min() == 255
 
 
-def test_what_a_format_cannot_hold_is_told() -> None:
+def test_unsupported_values_of_a_format_are_reported() -> None:
     with pytest.raises(ImageFileError, match="WEBP"):
         encode(Image.new("L", (20_000, 16)), FORMATS["webp"])

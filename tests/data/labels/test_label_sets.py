@@ -19,18 +19,18 @@ from beaufort.store import summarize
 def test_the_published_list(tmp_path: Path) -> None:
     file = tmp_path / "real.json"
     file.write_text(json.dumps([[5], [], [2, 7]]))
-    truths = read_label_sets(file)
+    label_sets = read_label_sets(file)
     ids = ["n01440764/ILSVRC2012_val_00000003.JPEG", "ILSVRC2012_val_00000001.jpg", "val/1"]
-    assert [truths.of(image) for image in ids] == [(2, 7), (5,), ()]
-    assert truths.labels(ids, LabelSpace(10)).tolist() == [[2, 7], [5, -1], [-1, -1]]
+    assert [label_sets.of(image) for image in ids] == [(2, 7), (5,), ()]
+    assert label_sets.labels(ids, LabelSpace(10)).tolist() == [[2, 7], [5, -1], [-1, -1]]
     subset = LabelSpace(10, ((7,), (5, 2)))
-    assert truths.labels(ids, subset).tolist() == [[1, 0], [1, -1], [-1, -1]]
-    assert truths.labels(ids, LabelSpace(10, ((5,),))).tolist() == [[-1, -1], [0, -1], [-1, -1]]
-    assert truths.labels(ids, LabelSpace(10, ((5,),), "all")).tolist() == [[3, 7], [0, -1], [-1, -1]]
-    with pytest.raises(LabelError, match="got none for 'ILSVRC2012_val_00000004"):
-        truths.of("ILSVRC2012_val_00000004.JPEG")
-    with pytest.raises(LabelError, match="below the model's 6 outputs, got 7"):
-        truths.labels(ids, LabelSpace(6))
+    assert label_sets.labels(ids, subset).tolist() == [[1, 0], [1, -1], [-1, -1]]
+    assert label_sets.labels(ids, LabelSpace(10, ((5,),))).tolist() == [[-1, -1], [0, -1], [-1, -1]]
+    assert label_sets.labels(ids, LabelSpace(10, ((5,),), "all")).tolist() == [[3, 7], [0, -1], [-1, -1]]
+    with pytest.raises(LabelError, match="no label set for 'ILSVRC2012_val_00000004"):
+        label_sets.of("ILSVRC2012_val_00000004.JPEG")
+    with pytest.raises(LabelError, match="below 6, the number of outputs, got 7"):
+        label_sets.labels(ids, LabelSpace(6))
 
 
 @pytest.mark.parametrize("text", ["3", "[]", "[3]", '{"a": ["b"]}', "[[-1]]", "[[1.5]]", "{"])
@@ -46,9 +46,9 @@ def test_files_that_are_something_else(tmp_path: Path, text: str) -> None:
 )
 def test_a_set_is_one_class(sets: list[list[int]], seed: int) -> None:
     """Against the obvious way: probabilities of the outputs of a set, added."""
-    truths = LabelSets("sets", {str(i): tuple(row) for i, row in enumerate(sets)})
+    label_sets = LabelSets("sets", {str(i): tuple(row) for i, row in enumerate(sets)})
     logits = np.random.default_rng(seed).normal(0, 3, (len(sets), 7)).astype(np.float32)
-    truth = truths.labels([str(i) for i in range(len(sets))], LabelSpace(7))
+    truth = label_sets.labels([str(i) for i in range(len(sets))], LabelSpace(7))
     scores = score_logits(logits, truth)
     p = np.exp(logits.astype(np.float64))
     p /= p.sum(axis=1, keepdims=True)

@@ -42,9 +42,9 @@ def outputs_of(space: LabelSpace) -> list[int]:
 
 def test_imagenet_has_one_list() -> None:
     assert (len(set(NAMES)), len(set(IDS)), list(IDS)) == (1000, 1000, sorted(IDS))
-    told = dict(zip(NAMES, map(class_key, NAMES), strict=True))
-    assert told.pop("maillot") == "maillot"  # elsewhere two classes are called so
-    assert list(told.values()) == [one for one in IDS if one != "n03710637"]
+    found = dict(zip(NAMES, map(class_key, NAMES), strict=True))
+    assert found.pop("maillot") == "maillot"  # elsewhere two classes are called so
+    assert list(found.values()) == [one for one in IDS if one != "n03710637"]
     assert class_names("cifar-10")[3] == "cat"
     assert class_key("crane") == "crane"  # two classes are called so
 
@@ -75,15 +75,13 @@ def test_all_of_imagenet_is_identity() -> None:
     assert find_label_space(folders(*IDS), IMAGENET).identity
 
 
-def test_names_that_match_nothing_are_refused() -> None:
-    says = (
-        r"2 of 3 classes of pets match no class of 'imagenet-1k', or several \(first: 'kitten'\); use WNIDs"
-    )
+def test_names_that_match_nothing_are_rejected() -> None:
+    says = r"2 of 3 classes of pets match no class of 'imagenet-1k', .* \(first: 'kitten'\); use WordNet ids"
     with pytest.raises(LabelError, match=says):
         find_label_space(
             folders("tench", "kitten", "puppy"), ModelOutputs("net", 1000, label_space="imagenet-1k")
         )
-    with pytest.raises(LabelError, match="net has 1000 outputs, and nothing says which of them belong"):
+    with pytest.raises(LabelError, match="with 1000 outputs of net"):
         find_label_space(folders("tench", "kitten", "puppy"), IMAGENET)
     with pytest.raises(LabelError, match="crane"):
         find_label_space(folders("crane"), ModelOutputs("net", 1000, label_space="imagenet-1k"))
@@ -128,7 +126,7 @@ def test_digits_in_words_are_taken_by_name() -> None:
     ]
     assert outputs_of(find_label_space(folders("2", "9"), ModelOutputs("net", 10, words))) == [2, 9]
     assert find_label_space(numbers(*words), ModelOutputs("net", 10, suite_space="mnist")).identity
-    with pytest.raises(LabelError, match=r"10 classes \(first: 'eight'\), net has 10 outputs, and nothing"):
+    with pytest.raises(LabelError, match=r"10 classes of pets \(first: 'eight'\) with 10 outputs of net"):
         find_label_space(folders(*words), ModelOutputs("net", 10))
     with pytest.raises(LabelError, match="2 classes"):
         find_label_space(folders("three", "two"), ModelOutputs("net", 2))
@@ -140,7 +138,7 @@ def test_own_names() -> None:
     assert outputs_of(find_label_space(folders("cat", "fox", "guinea pig"), outputs)) == [2, 0, 1]
     assert outputs_of(find_label_space(numbers("cat", "fox", "guinea pig"), outputs)) == [2, 0, 1]
     assert find_label_space(numbers("fox", "guinea-pig", "cat"), outputs).identity
-    with pytest.raises(LabelError, match="'cat' as class 0, and in 'the outputs of net' that is class 2"):
+    with pytest.raises(LabelError, match="'cat', which is class 2 of 'the outputs of net'"):
         find_label_space(numbers("cat", "dog", "hen"), outputs)
     with pytest.raises(LabelError, match="match no class of 'the outputs of net'"):
         find_label_space(folders("cat", "dog", "hen"), outputs)
@@ -163,7 +161,7 @@ def test_numbers_are_outputs() -> None:
     assert find_label_space(plain, ModelOutputs("net", None)).identity
     gaps = DatasetLabels("list", ("tench", "1", "great white shark"), np.array([0, 2]))
     assert find_label_space(gaps, ModelOutputs("net", 1000, label_space="imagenet-1k")).identity
-    with pytest.raises(LabelError, match=r"below 3, the number of outputs of net, got labels up to 5"):
+    with pytest.raises(LabelError, match=r"below 3, the number of outputs of net, got 5"):
         find_label_space(plain, ModelOutputs("net", 3))
 
 
@@ -171,18 +169,18 @@ def test_folders_that_are_numbers() -> None:
     assert find_label_space(folders(*"0123456789"), ModelOutputs("net", 10)).identity
     assert outputs_of(find_label_space(folders("7", "285", "30"), IMAGENET)) == [285, 30, 7]
     twelve = tuple(map(str, range(12)))
-    with pytest.raises(LabelError, match="called by numbers"):
+    with pytest.raises(LabelError, match=r"are numbers .* outputs of net"):
         find_label_space(folders(*twelve), ModelOutputs("net", 12))
     named = find_label_space(folders(*twelve), ModelOutputs("net", 12, twelve))
     assert outputs_of(named) == [int(name) for name in sorted(twelve)]
-    with pytest.raises(LabelError, match="called by numbers"):
+    with pytest.raises(LabelError, match=r"are numbers .* outputs of net"):
         find_label_space(folders("7", "1000"), IMAGENET)
 
 
 def test_the_suite_knows_what_a_model_does_not() -> None:
     cifar = ModelOutputs("net", 10, suite_space="cifar-10")
     assert outputs_of(find_label_space(folders("ship", "cat"), cifar)) == [3, 8]
-    with pytest.raises(LabelError, match="nothing says"):
+    with pytest.raises(LabelError, match="cannot match 2 classes"):
         find_label_space(folders("ship", "cat"), ModelOutputs("net", 10))
     assert find_label_space(folders(*"abcdefghij"), cifar).identity  # own classes under the same corruptions
 
@@ -192,9 +190,9 @@ def test_outputs_by_class(tmp_path: Path) -> None:
     file.write_text(json.dumps({"cat": ["n02123045", "tiger cat", 283], "fish": [0], "hen": []}))
     found = find_label_space(folders("cat", "fish", "hen"), IMAGENET, labels=file, convention="all")
     assert found == LabelSpace(1000, ((281, 282, 283), (0,), ()), "all")
-    with pytest.raises(LabelError, match=r"every class of pets by its name, got 1 too few \(first"):
+    with pytest.raises(LabelError, match=r"lacks 1 class of pets \(first: 'dog'"):
         find_label_space(folders("cat", "dog"), IMAGENET, labels=file)
-    with pytest.raises(LabelError, match=r"must be of .*, got 1 that are not \(first: 'unicorn'\)"):
+    with pytest.raises(LabelError, match=r"1 outputs .*'unicorn'"):
         find_label_space(folders("cat"), IMAGENET, labels={"cat": ["unicorn"]})
     for bad in ("[1]", "{", '{"cat": 3}', "{}"):
         file.write_text(bad)
@@ -204,17 +202,15 @@ def test_outputs_by_class(tmp_path: Path) -> None:
 
 def test_restricted_needs_classes() -> None:
     plain = DatasetLabels("arrays", ("0", "1"), np.array([0, 1]))
-    with pytest.raises(LabelError, match="convention 'restricted' needs"):
+    with pytest.raises(LabelError, match="convention 'restricted' requires"):
         find_label_space(plain, IMAGENET, convention="restricted")
     assert find_label_space(plain, ModelOutputs("net", 2), convention="restricted").identity
-    with pytest.raises(LabelError, match="must be of 1000 outputs, those of net, got 5"):
+    with pytest.raises(LabelError, match="1000 outputs, as net, got 5"):
         find_label_space(plain, IMAGENET, labels=LabelSpace(5, ((1,), (2,))))
 
 
 def test_classes_of_a_space_that_mean_the_same() -> None:
-    with pytest.raises(
-        LabelError, match=r"must be distinct, got 'tench' and 'n01440764', which mean the same"
-    ):
+    with pytest.raises(LabelError, match=r"'tench' and 'n01440764' .* same class"):
         find_label_space(folders("tench"), IMAGENET, labels={"tench": [0], "n01440764": [5]})
 
 
@@ -243,5 +239,5 @@ def test_what_are_no_lists_of_outputs(labels: object) -> None:
 
 
 def test_a_space_must_have_every_class() -> None:
-    with pytest.raises(LabelError, match="must have every class of pets, got 1 for labels up to 1"):
+    with pytest.raises(LabelError, match="must have all classes of pets, got 1 for labels up to 1"):
         find_label_space(folders("cat", "dog"), IMAGENET, labels=LabelSpace(1000, ((281,),), "all"))

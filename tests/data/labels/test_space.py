@@ -83,10 +83,10 @@ def test_all_outputs_in_order_are_identity() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((3, ((0,), (3,))), "integers from 0 to 2"),
-        ((3, ((0,), (-1,))), "integers from 0 to 2"),
-        ((3, ((0, 1), (1,))), "output 1 in two"),
-        ((3, ((), ())), "at least one"),
+        ((3, ((0,), (3,))), "from 0 to 2"),
+        ((3, ((0,), (-1,))), "from 0 to 2"),
+        ((3, ((0, 1), (1,))), "output 1"),
+        ((3, ((), ())), "got none"),
         ((3, ((0,),), "some"), "convention must be 'restricted' or 'all', got 'some'"),
     ],
 )
@@ -108,5 +108,5 @@ def test_mistakes(arguments: tuple[object, ...], says: str) -> None:
         (LabelSpace(3, ((0, 1, 2),), "all"), True),
     ],
 )
-def test_one_class_alone_is_every_answer(space: LabelSpace, is_trivial: bool) -> None:
+def test_a_single_class_is_every_prediction(space: LabelSpace, is_trivial: bool) -> None:
     assert space.is_trivial is is_trivial

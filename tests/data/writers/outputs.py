@@ -15,7 +15,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def opened(path: Path) -> Image.Image:
-    """A picture, decoded, with its file closed."""
+    """An image, decoded, with its file closed."""
     with Image.open(path) as image:
         image.load()
         return image

@@ -1,4 +1,4 @@
-"""Folders of pictures: layout, resuming, and everything that can be wrong with a file."""
+"""Folders of images: layout, resuming, and everything that can be wrong with a file."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_other_versions_of_a_corruption_are_kept_out(tree: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"settings": 3}'])
-def test_a_damaged_note_is_told(tree: Path, tmp_path: Path, text: str) -> None:
+def test_a_damaged_note_is_reported(tree: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/beaufort.json").write_text(text)
     with pytest.raises(OptionError, match=r"beaufort\.json"):
@@ -139,14 +139,14 @@ def test_what_cannot_be_carried_out_writes_nothing(tree: Path, tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "source"]
 
 
-def test_bad_files_are_told_and_the_rest_is_done(tree: Path, tmp_path: Path) -> None:
+def test_bad_files_are_reported_and_the_others_are_processed(tree: Path, tmp_path: Path) -> None:
     def save(name: str, image: Image.Image, **options: Any) -> None:
         image.save(tree / name, **options)
 
     content = (tree / "cat/a.png").read_bytes()
     (tree / "cut.png").write_bytes(content[:-30])
     (tree / "empty.jpg").touch()
-    (tree / "text.jpg").write_text("no picture")
+    (tree / "text.jpg").write_text("no image")
     (tree / "dangling.png").symlink_to(tmp_path / "nothing")
     save("moving.gif", Image.new("L", (20, 20)), save_all=True, append_images=[Image.new("L", (20, 20), 255)])
     save("small.png", Image.new("RGB", (15, 40)))
@@ -166,7 +166,7 @@ def test_bad_files_are_told_and_the_rest_is_done(tree: Path, tmp_path: Path) -> 
     assert (again.done, again.skipped, len(again.failures)) == (4, 20, 5)
 
 
-def test_unreadable_folders_are_told(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_folders_are_reported(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.scandir
 
     def scandir(path: Path) -> object:
@@ -217,7 +217,7 @@ def test_formats(tmp_path: Path, file_format: str, suffix: str) -> None:
         assert np.asarray(made).min() == 255  # laid on white, then corrupted
 
 
-def test_pictures_that_would_share_a_name_are_told(tmp_path: Path) -> None:
+def test_images_with_the_same_output_name_are_reported(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name in ("a.jpg", "a.png", "b.png"):
         Image.new("RGB", (20, 20)).save(tmp_path / "in" / name)
@@ -288,7 +288,7 @@ def test_an_interruption_leaves_no_draft(tree: Path, tmp_path: Path) -> None:
     assert corrupt_tree(tree, out, **FAST).ok
 
 
-def test_a_corruption_without_its_assets_is_told_once(
+def test_a_corruption_without_its_assets_is_reported_once(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def draw(*_: object) -> None:
@@ -336,21 +336,21 @@ def test_an_error_in_a_thread_comes_out() -> None:
         run_bounded(lambda i: 1 // i, range(5), lambda _: None, jobs=2, stop=Event())
 
 
-def test_a_folder_without_pictures_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_images_is_reported(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/notes.txt").touch()
     report = corrupt_tree(tmp_path / "in", tmp_path / "out", **FAST)
-    assert "no picture was found" in messages(report)["."]
+    assert "no image was found" in messages(report)["."]
     assert report.ignored == 1
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"no picture", encode(Image.new("RGB", (1, 1)), FORMATS["png"])],
-    ids=["no picture", "one pixel"],
+    [b"no image", encode(Image.new("RGB", (1, 1)), FORMATS["png"])],
+    ids=["no image", "one pixel"],
 )
-def test_a_picture_that_will_not_do_is_told_once(tmp_path: Path, content: bytes) -> None:
-    """One picture alone is a task for each corruption, and failed as often."""
+def test_an_unusable_image_is_reported_once(tmp_path: Path, content: bytes) -> None:
+    """One image alone is a task for each corruption, and failed as often."""
     (tmp_path / "one.png").write_bytes(content)
     outcome = corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog", "snow"], severities=[1, 2])
     assert [failure.path for failure in outcome.failures] == ["one.png"]

@@ -88,11 +88,11 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {},
         {"bird": {"parent": "duck"}, "rooster": {"parent": "duck", "hFlip": True}},
     )
-    pictures = {
+    images = {
         "package/assets/1f986.webp": webp((0, 200, 0, 255)),
         "package/assets/2764-fe0f.webp": webp((200, 0, 0, 255)),
     }
-    tarball(folder / PACKAGES[2].file, pictures)
+    tarball(folder / PACKAGES[2].file, images)
     monkeypatch.setattr(build, "fetch", lambda name: folder / name)
     return folder
 
@@ -128,9 +128,9 @@ def test_icons_are_found_drawn_and_written_once(tmp_path: Path) -> None:
     for row in rows:
         content = (tmp_path / "icons" / row["file"]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == row["sha256"]
-        with Image.open(io.BytesIO(content)) as picture:
-            assert (picture.mode, picture.size) == ("RGB", (SIDE, SIDE))
-            assert picture.getpixel((0, 0)) in ((255, 255, 255), (200, 0, 0), (0, 200, 0))
+        with Image.open(io.BytesIO(content)) as image:
+            assert (image.mode, image.size) == ("RGB", (SIDE, SIDE))
+            assert image.getpixel((0, 0)) in ((255, 255, 255), (200, 0, 0), (0, 200, 0))
     sheet = (tmp_path / "icons" / "README.md").read_text(encoding="utf-8")
     assert "| plain | 2 |" in sheet
     assert f"{len(rows)} icons of" in sheet
@@ -149,20 +149,20 @@ def test_two_builds_are_equal_and_a_stopped_one_goes_on(
     again = make_icons_open(tmp_path / "b", packages=PACKAGES)
     assert (again.done, again.skipped) == (1, first.done - 1)
     assert tree(tmp_path / "b") == whole
-    Image.new("RGB", (SIDE, SIDE)).save(tmp_path / "b" / "bird" / "plain_0_duck.png")  # another picture
+    Image.new("RGB", (SIDE, SIDE)).save(tmp_path / "b" / "bird" / "plain_0_duck.png")  # another image
     cut = tmp_path / "b" / "bird" / "plain_2_penguin.png"
     cut.write_bytes(cut.read_bytes()[:99])
     mended = make_icons_open(tmp_path / "b", packages=PACKAGES)
     assert (mended.done, mended.skipped, mended.failures) == (2, first.done - 2, ())
     assert tree(tmp_path / "b") == whole
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     make_icons_open(
-        tmp_path / "b", packages=PACKAGES, progress=lambda done, total: told.append((done, total))
+        tmp_path / "b", packages=PACKAGES, progress=lambda done, total: calls.append((done, total))
     )
-    assert told[-1][0] == told[-1][1]
+    assert calls[-1][0] == calls[-1][1]
 
 
-def test_artwork_that_cannot_be_drawn_is_told(mirror: Path, tmp_path: Path) -> None:
+def test_artwork_that_cannot_be_rasterized_is_reported(mirror: Path, tmp_path: Path) -> None:
     bad = {"duck": {"body": "<circle"}, "penguin": {"body": "<g/>"}}
     iconify(mirror / PACKAGES[0].file, bad, {"1f986": "duck", "1f427": "penguin"})
     outcome = make_icons_open(tmp_path / "icons", packages=PACKAGES)
@@ -188,13 +188,13 @@ def test_classes_that_a_package_draws_as_silhouettes_are_not_taken(tmp_path: Pat
     assert {one.style for one in ICON_PACKAGES if "family" in one.without} == {"google", "twitter"}
 
 
-def test_a_folder_of_other_packages_is_refused(mirror: Path, tmp_path: Path) -> None:
+def test_a_folder_of_other_packages_is_rejected(mirror: Path, tmp_path: Path) -> None:
     make_icons_open(tmp_path / "icons", packages=PACKAGES)
     with pytest.raises(OptionError, match="was made with packages"):
         make_icons_open(tmp_path / "icons", packages=PACKAGES[:1])
 
 
-def test_packages_that_are_none(tmp_path: Path) -> None:
+def test_invalid_packages(tmp_path: Path) -> None:
     icon = IconSubtype("bird", "duck", ("1f986",), "duck", True)
     (tmp_path / "a.tgz").write_bytes(b"nothing")
     with pytest.raises(AssetError, match="cannot be read as an npm package"):
@@ -238,12 +238,12 @@ def test_subtypes_are_those_of_the_classes() -> None:
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "ICON_PACKAGES", PACKAGES)
     monkeypatch.setattr(build.make_icons_open, "__kwdefaults__", {"packages": PACKAGES, "progress": None})
-    told = CliRunner().invoke(app, ["make", "icons-open", str(tmp_path / "icons")])
-    assert told.exit_code == 0, told.output
-    assert "7 written to" in told.output
-    told = CliRunner().invoke(app, ["make", "icons-open", "a", "b"])
-    assert told.exit_code == 2
-    assert "icons-open must be made with its output folder alone" in told.output
-    told = CliRunner().invoke(app, ["make", "imagenet-c", "photos"])
-    assert told.exit_code == 2
-    assert "make imagenet-c must be given SOURCE and OUTPUT, got 'photos' alone" in told.output
+    result = CliRunner().invoke(app, ["make", "icons-open", str(tmp_path / "icons")])
+    assert result.exit_code == 0, result.output
+    assert "7 written to" in result.output
+    result = CliRunner().invoke(app, ["make", "icons-open", "a", "b"])
+    assert result.exit_code == 2
+    assert "icons-open takes only" in result.output
+    result = CliRunner().invoke(app, ["make", "imagenet-c", "photos"])
+    assert result.exit_code == 2
+    assert "imagenet-c" in result.output

@@ -1,4 +1,4 @@
-"""The published data sets in their published layouts."""
+"""The published datasets in their published layouts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_mnist_c_has_the_layout_of_zenodo(mnist: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(bright, corruptions["brightness"](clean, scale="mnist"))
 
 
-def test_mnist_c_identifies_pictures_by_split_and_number(mnist: Path, tmp_path: Path) -> None:
+def test_mnist_c_identifies_images_by_split_and_number(mnist: Path, tmp_path: Path) -> None:
     make_dataset("mnist-c", mnist, tmp_path / "out", names=["shot_noise", "identity"], seed=4)
     clean, noisy = (np.load(tmp_path / "out" / n / "train_images.npy") for n in ("identity", "shot_noise"))
     alone = beaufort.corrupt(clean[3], "shot_noise", scale="mnist", seed=4, image_id="train/3")
@@ -176,7 +176,7 @@ def test_a_full_disk_leaves_no_half_array(
     assert not list(out.glob(".*"))
 
 
-def picture(path: Path, size: tuple[int, int], mode: str = "RGB", **options: Any) -> None:
+def image(path: Path, size: tuple[int, int], mode: str = "RGB", **options: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pixels = RNG.integers(0, 256, (size[1] // 4, size[0] // 4, 3), np.uint8)
     Image.fromarray(pixels).resize(size).convert(mode).save(path, **options)
@@ -186,9 +186,9 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
     source, out = tmp_path / "val", tmp_path / "out"
     exif = Image.Exif()
     exif[0x0112] = 6
-    picture(source / "n01/a.JPEG", (300, 260), exif=exif)
-    picture(source / "n01/grey.JPEG", (260, 400), "L")
-    picture(source / "n02/b.png", (100, 90))
+    image(source / "n01/a.JPEG", (300, 260), exif=exif)
+    image(source / "n01/grey.JPEG", (260, 400), "L")
+    image(source / "n02/b.png", (100, 90))
     report = make_dataset("imagenet-c", source, out, names=["brightness"])
     assert report == Outcome(done=15)
     made = opened(out / "brightness/3/n01/a.JPEG")
@@ -203,7 +203,7 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
 
 
 def rows_first(image: Image.Image, size: tuple[int, int], *how: Any) -> Image.Image:
-    """Pillow's `resize` as it was before version 13, whatever the shape of a picture."""
+    """Pillow's `resize` as it was before version 13, whatever the shape of an image."""
     across = RESIZE(image, (size[0], image.height), *how)
     return RESIZE(across, size, *how)
 
@@ -217,7 +217,7 @@ SIZES = {"tall": (300, 900), "wide": (900, 300), "small": (40, 30)}
 def test_what_is_made_has_the_pixels_that_a_run_sees(
     name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    picture(tmp_path / "val/n01/a.png", size)
+    image(tmp_path / "val/n01/a.png", size)
     suite, photos = get_suite(name), load_dataset(tmp_path / "val")
     seen = PreparedImages(photos, suite.prepare, grey=False)(0)
     assert isinstance(seen, np.ndarray)
@@ -231,7 +231,7 @@ def test_what_is_made_has_the_pixels_that_a_run_sees(
 def test_the_gallery_shows_the_pixels_that_a_run_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    picture(tmp_path / "val/n01/a.png", SIZES["tall"])
+    image(tmp_path / "val/n01/a.png", SIZES["tall"])
     photos = load_dataset(tmp_path / "val")
     monkeypatch.setattr(Image.Image, "resize", rows_first)
     shown = _clean(tmp_path / "val/n01/a.png", digits=False)
@@ -240,16 +240,16 @@ def test_the_gallery_shows_the_pixels_that_a_run_sees(
 
 
 def flat(root: Path) -> Path:
-    """ImageNet's validation pictures as they are unpacked, with Caffe's list."""
+    """ImageNet's validation images as they are unpacked, with Caffe's list."""
     for number in (1, 2, 3):
-        picture(root / f"ILSVRC2012_val_{number:08}.JPEG", (260, 240))
+        image(root / f"ILSVRC2012_val_{number:08}.JPEG", (260, 240))
     lines = [f"ILSVRC2012_val_{number:08}.JPEG {label}\n" for number, label in ((1, 65), (2, 970), (3, 65))]
     (root / "val.txt").write_text("".join(lines))
     return root
 
 
 def zipped(root: Path) -> Path:
-    """The same pictures in a zip, with a list of class numbers and names."""
+    """The same images in a zip, with a list of class numbers and names."""
     flat(root)
     rows = [
         ("n01751748", 1, 65, "sea snake"),
@@ -294,9 +294,9 @@ def test_imagenet_c_is_the_same_of_every_kind_of_data(
     assert again == Outcome(skipped=15)
 
 
-def test_two_pictures_of_one_name_are_told(tmp_path: Path) -> None:
-    picture(tmp_path / "a/1.png", (64, 64))
-    picture(tmp_path / "b/1.png", (64, 64))
+def test_two_images_with_the_same_name_are_reported(tmp_path: Path) -> None:
+    image(tmp_path / "a/1.png", (64, 64))
+    image(tmp_path / "b/1.png", (64, 64))
     (tmp_path / "labels.csv").write_text("file,label\na/1.png,cat\nb/1.png,cat\n")
     report = make_dataset("tiny-imagenet-c", tmp_path, tmp_path.parent / "out", names=["contrast"])
     assert report.done == 5
@@ -305,7 +305,7 @@ def test_two_pictures_of_one_name_are_told(tmp_path: Path) -> None:
     ]
 
 
-def test_the_first_pictures_are_those_of_the_data_set(tmp_path: Path) -> None:
+def test_limit_takes_the_first_images_of_the_dataset(tmp_path: Path) -> None:
     """As of a run, whatever classes they are of."""
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
@@ -317,16 +317,16 @@ def test_the_first_pictures_are_those_of_the_data_set(tmp_path: Path) -> None:
 
 
 def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
-    picture(tmp_path / "val/n01/a.JPEG", (64, 64))
-    picture(tmp_path / "val/n01/b.JPEG", (80, 40))
-    picture(tmp_path / "val/n02/c.JPEG", (80, 40))
+    image(tmp_path / "val/n01/a.JPEG", (64, 64))
+    image(tmp_path / "val/n01/b.JPEG", (80, 40))
+    image(tmp_path / "val/n02/c.JPEG", (80, 40))
     out = tmp_path / "out"
     assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"], limit=2).done == 10
     assert opened(out / "contrast/2/n01/b.JPEG").size == (64, 64)
     assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"]) == Outcome(5, 10)
 
 
-def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -> None:
+def test_impossible_requests_are_reported(mnist: Path, cifar: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UnknownNameError, match="did you mean"):
         make_dataset("cifar1000-c", cifar, out)
@@ -334,7 +334,7 @@ def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -
         make_dataset("cifar10-c", cifar, out, names=["identity"])
     with pytest.raises(OptionError, match="stripe"):
         make_dataset("cifar10-c", cifar, out, names=["stripe"])
-    with pytest.raises(OptionError, match="must be a path that exists"):
+    with pytest.raises(OptionError, match="dataset not found"):
         make_dataset("cifar10-c", tmp_path / "nothing", out)
     with pytest.raises(OptionError, match="limit"):
         make_dataset("cifar10-c", cifar, out, limit=0)
@@ -343,7 +343,7 @@ def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -
     with pytest.raises(ImageFileError, match="32 × 32 pixels"):
         make_dataset("cifar10-c", mnist, out)
     (mnist / "train-labels-idx1-ubyte").unlink()
-    with pytest.raises(ImageFileError, match="must contain train-labels"):
+    with pytest.raises(ImageFileError, match=r"train-labels.* not found"):
         make_dataset("mnist-c", mnist, out)
     (tmp_path / "file").touch()
     with pytest.raises(OptionError, match="not a dataset of a known kind"):

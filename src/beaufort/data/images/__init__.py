@@ -1,4 +1,4 @@
-"""Pictures in files: read with care, cropped as the published sets were, encoded."""
+"""Images in files: read with care, cropped as the published sets were, encoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from beaufort.data.images.framing import (
     resize_crop,
     short_side_size,
 )
-from beaufort.data.images.packed import is_gzipped, read_decompressed, read_idx
 from beaufort.data.images.read import (
     MAX_PIXELS,
     MAX_SIDE,
@@ -40,12 +39,9 @@ __all__ = [
     "flatten",
     "format_of",
     "is_folder",
-    "is_gzipped",
     "is_image_name",
     "pixel_count",
     "plain_mode",
-    "read_decompressed",
-    "read_idx",
     "read_image",
     "resize_crop",
     "short_side_size",

@@ -1,8 +1,8 @@
 """Resizing and cropping arrays in one go, with the pixels that Pillow gives.
 
 Pillow resizes in two passes, along the rows and then down the columns, each rounded to 8 bits, with weights
-of 22 bits. The same whole numbers are taken here, only where the crop needs them, and on the array itself:
-Pillow's own pictures have four bytes a pixel, so that to go there and back takes as long as the resizing.
+of 22 bits. The same integers are taken here, only where the crop needs them, and on the array itself:
+Pillow's own images have four bytes a pixel, so that to go there and back takes as long as the resizing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BITS = 22
 
 
 class Box(NamedTuple):
-    """A rectangle of pixels; parts of it may lie outside the picture."""
+    """A rectangle of pixels; parts of it may lie outside the image."""
 
     left: int
     top: int
@@ -46,7 +46,7 @@ def center_box(width: int, height: int, side: int) -> Box:
 
 
 def crop_box(pixels: Bytes, box: Box) -> Bytes:
-    """The pixels in a box, `(h, w, c)`, black where it lies outside the picture."""
+    """The pixels in a box, `(h, w, c)`, black where it lies outside the image."""
     height, width, channels = pixels.shape
     inside = _inside(box, width, height)
     cut = pixels[inside.top : inside.bottom, inside.left : inside.right]
@@ -69,7 +69,7 @@ def resize_crop(pixels: Bytes, size: tuple[int, int], box: Box | None = None) ->
 
     Args:
         pixels: `(h, w, c)` with one channel or three.
-        size: width and height of the whole picture after resizing.
+        size: width and height of the whole image after resizing.
         box: the part of it that is wanted; all of it if None.
     """
     height, width = pixels.shape[:2]
@@ -84,7 +84,7 @@ def resize_crop(pixels: Bytes, size: tuple[int, int], box: Box | None = None) ->
 
 
 def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
-    """A box that lies inside the resized picture."""
+    """A box that lies inside the resized image."""
     height, width = pixels.shape[:2]
     across = _weights(width, size[0], box.left, box.right)
     down = _weights(height, size[1], box.top, box.bottom)
@@ -98,10 +98,10 @@ def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
 def columns_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
     """Whether Pillow begins with the columns, as it does since version 13 where they shrink most.
 
-    Older versions always begin with the rows, but for pictures a hundred times as high as wide.
+    Older versions always begin with the rows, but for images a hundred times as high as wide.
 
     Args:
-        before: height and width of the picture.
+        before: height and width of the image.
         size: width and height after resizing.
     """
     lost_down, lost_across = before[0] - size[1], before[1] - size[0]
@@ -144,7 +144,7 @@ def _weights(before: int, after: int, start: int, stop: int) -> _Weights:
 
 
 def _mix_across(pixels: Bytes, across: _Weights, first: int) -> Bytes:
-    """The pass along the rows; the first column of `pixels` is number `first` of the picture."""
+    """The pass along the rows; the first column of `pixels` is number `first` of the image."""
     from beaufort.data.images._framing_cpu import resize_rows
 
     height, _, channels = pixels.shape

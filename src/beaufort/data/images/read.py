@@ -1,8 +1,8 @@
-"""From a file that may hold anything to an 8-bit picture.
+"""From a file that may hold anything to an 8-bit image.
 
 What a file is called does not matter; its content decides. What comes out has mode L, LA, RGB or RGBA:
 
-* palette pictures become RGB, or RGBA if a color is transparent; bilevel ones become grey;
+* palette images become RGB, or RGBA if a color is transparent; bilevel ones become grey;
 * CMYK, YCbCr and the like become RGB;
 * 16-bit values lose their low byte (v >> 8);
 * the rotation that a camera noted in EXIF is carried out;
@@ -27,12 +27,12 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from beaufort._core.errors import BeaufortError, ImageFileError
 
 MAX_PIXELS = 100_000_000
-"""Height × width above which a picture is refused, from its header."""
+"""Height × width above which an image is refused, from its header."""
 
 MAX_SIDE = 65_535
-"""Height and width above which a picture is refused, from its header.
+"""Height and width above which an image is refused, from its header.
 
-It is the most that JPEG can have. Pillow keeps an address for each row, so that a picture of 1 × 10⁸ pixels
+It is the most that JPEG can have. Pillow keeps an address for each row, so that an image of 1 × 10⁸ pixels
 would take twelve times its own memory.
 """
 
@@ -43,7 +43,7 @@ SUFFIXES = frozenset(
     {".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".png", ".tga"}
     | {".tif", ".tiff", ".webp", ".pbm", ".pgm", ".pnm", ".ppm"}
 )
-"""Endings, in lower case, of the files that are taken for pictures when a folder is read."""
+"""Endings, in lower case, of the files that are taken for images when a folder is read."""
 
 _MODES = {
     "1": "L",
@@ -84,11 +84,11 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def read_image(path: Path, *, upright: bool = True) -> Image.Image:
-    """The picture in a file, mode L, LA, RGB or RGBA.
+    """The image in a file, mode L, LA, RGB or RGBA.
 
     Args:
         path: a regular file, or a link to one.
-        upright: turn the picture as its EXIF data say. The published sets were made without.
+        upright: turn the image as its EXIF data say. The published sets were made without.
     """
     try:
         with _opened(path) as file:
@@ -108,7 +108,7 @@ def pixel_count(path: Path) -> int:
 
 
 def decode_image(content: bytes, *, upright: bool = True) -> Image.Image:
-    """The picture in the bytes of a file, as `read_image` gives it, and refused for the same reasons."""
+    """The image in the bytes of a file, as `read_image` gives it, and refused for the same reasons."""
     if not content:
         raise ImageFileError(_EMPTY)
     return _decoded(io.BytesIO(content), upright)
@@ -124,16 +124,16 @@ def _decoded(source: IO[bytes], upright: bool) -> Image.Image:
         raise
     except UnidentifiedImageError:
         raise ImageFileError(
-            "the file is not a picture in a supported format, or its beginning is damaged"
+            "the file is not an image in a supported format, or its beginning is damaged"
         ) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageFileError(
-            f"a picture must have at most {MAX_PIXELS:,} pixels; make it smaller first"
+            f"an image must have at most {MAX_PIXELS:,} pixels; make it smaller first"
         ) from None
     except MemoryError:
-        raise ImageFileError("the picture does not fit into memory; make it smaller first") from None
+        raise ImageFileError("the image does not fit into memory; make it smaller first") from None
     except Exception as error:  # a decoder that meets hostile bytes may raise anything
-        raise ImageFileError(f"the picture is damaged or cut short ({error})") from error
+        raise ImageFileError(f"the image is damaged or cut short ({error})") from error
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -153,13 +153,13 @@ def _check_header(opened: Image.Image) -> None:
     width, height = opened.size
     if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
         raise ImageFileError(
-            f"a picture must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} on a side, got "
+            f"an image must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} on a side, got "
             f"{height} × {width}; make it smaller first"
         )
     # to count the frames of a TIFF takes minutes if there are many; to see that there is a second does not
     if opened.format != "MPO" and getattr(opened, "is_animated", False):
         raise ImageFileError(
-            "a picture must have one frame, got several; save the one you need as a file of its own"
+            "an image must have one frame, got several; save the one you need as a file of its own"
         )
 
 
@@ -172,12 +172,12 @@ def _turned(opened: Image.Image) -> Image.Image:
 
 
 def plain_mode(image: Image.Image) -> Image.Image:
-    """The picture in one of the four modes, without notes, profiles or a link to its file."""
+    """The image in one of the four modes, without notes, profiles or a link to its file."""
     if image.mode.startswith("I"):
         return _from_16_bit(image)
     if image.mode not in _MODES:
         raise ImageFileError(
-            "a picture must have grey values, RGB, CMYK or a palette, in integers of up to 16 bits, got "
+            "an image must have grey values, RGB, CMYK or a palette, in integers of up to 16 bits, got "
             f"Pillow's mode {image.mode!r}; save it as 8-bit RGB or grey first"
         )
     mode = _MODES[image.mode]
@@ -192,14 +192,14 @@ def _from_16_bit(image: Image.Image) -> Image.Image:
     values = np.asarray(image)
     if values.min() < 0 or values.max() > 0xFFFF:
         raise ImageFileError(
-            f"a picture must have integer values of up to 16 bits, got {values.min()} to {values.max()}; "
+            f"an image must have integer values of up to 16 bits, got {values.min()} to {values.max()}; "
             "save it as 8-bit grey first"
         )
     return Image.fromarray((values.astype(np.uint16) >> 8).astype(np.uint8))
 
 
 def flatten(image: Image.Image) -> Image.Image:
-    """The picture laid on white, mode L or RGB; one without transparency is given back as it is."""
+    """The image laid on white, mode L or RGB; one without transparency is given back as it is."""
     if image.mode not in ("LA", "RGBA"):
         return image
     colors = image.mode.removesuffix("A")

@@ -1,4 +1,4 @@
-"""From a picture to the bytes of a file."""
+"""From an image to the bytes of a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from beaufort.data.images.read import flatten
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file that pictures are written as."""
+    """A kind of file that images are written as."""
 
     name: str
     """As Pillow calls it."""
@@ -49,7 +49,7 @@ def format_of(name: str) -> Format:
 
 
 def encode(image: Image.Image, kind: Format, quality: int = 85) -> bytes:
-    """The bytes of a file; `quality` is JPEG's. The same picture gives the same bytes."""
+    """The bytes of a file; `quality` is JPEG's. The same image gives the same bytes."""
     options = dict(kind.options) if kind.lossless else {**kind.options, "quality": quality}
     buffer = io.BytesIO()
     try:

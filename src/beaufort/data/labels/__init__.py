@@ -1,8 +1,8 @@
-"""Label spaces: what a data set's classes are, and which outputs of a model count as each.
+"""Label spaces: the classes of a dataset, and the outputs of a model that count as each.
 
 ```python
 from beaufort.data.labels import LabelSpace
-space = LabelSpace(count=1000, outputs=((281, 282), (207,)))  # many outputs to one class, one to another
+space = LabelSpace(count=1000, outputs=((281, 282), (207,)))  # two outputs count as the first class
 logits_of_two_classes = space.apply(logits_of_a_thousand)
 ```
 """
@@ -18,8 +18,14 @@ from beaufort.data.labels.known_classes import (
     devkit_ids,
 )
 from beaufort.data.labels.label_sets import NO_LABEL, LabelSets, read_label_sets
-from beaufort.data.labels.matching import IDENTITY, Grouping, find_label_space, read_grouping
-from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
+from beaufort.data.labels.matching import (
+    IDENTITY,
+    DatasetLabels,
+    Grouping,
+    ModelOutputs,
+    find_label_space,
+    read_grouping,
+)
 from beaufort.data.labels.space import CONVENTIONS, LabelError, LabelSpace, check_convention
 
 __all__ = [

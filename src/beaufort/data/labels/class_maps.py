@@ -1,6 +1,6 @@
-"""Label maps: classes of published data sets, each with the classes of ImageNet that count as it.
+"""Label maps: classes of published datasets and the ImageNet classes that count as each.
 
-They are files of the package, `data/maps/<name>.txt`: a line for each class, its name and its numbers.
+They are files of the package, `data/maps/<name>.txt`: one line per class with its name and numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from beaufort.data.labels.matching import Grouping
 
 @dataclass(frozen=True)
 class LabelMap:
-    """Which of ImageNet's 1,000 classes count as each class of a data set.
+    """Which of ImageNet's 1,000 classes count as each class of a dataset.
 
     >>> label_maps["objectnet"].outputs[0]
     (409, 530)
@@ -27,12 +27,12 @@ class LabelMap:
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """What each class is called: its folder's name where there are folders."""
+        """Name of each class, or of its directory."""
         return tuple(name for name, _ in _rows(self.name))
 
     @cached_property
     def outputs(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of each class; none for a class that ImageNet does not have."""
+        """ImageNet classes of each class; none for a class that ImageNet lacks."""
         return tuple(outputs for _, outputs in _rows(self.name))
 
     @property
@@ -42,7 +42,7 @@ class LabelMap:
 
     @cached_property
     def class_of(self) -> dict[int, int]:
-        """The class, by its place, of each number that belongs to one."""
+        """Class index by ImageNet class."""
         return {output: place for place, outputs in enumerate(self.outputs) for output in outputs}
 
 
@@ -52,7 +52,7 @@ def _rows(name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
 
 
 label_maps: Registry[LabelMap] = Registry("label map")
-"""Every map by its name."""
+"""All maps by name."""
 
 for _name in (
     *("imagenet-a", "imagenet-d", "imagenet-r", "objectnet", "objectnet-125"),
@@ -64,18 +64,18 @@ _COARSE, _IMAGENET_25 = "cifar-100-coarse", "imagenet-25"
 
 
 class Superclass(NamedTuple):
-    """A class and the narrower ones that count as it."""
+    """A class and the narrower classes that it contains."""
 
     name: str
     members: tuple[str, ...]
-    """Classes of CIFAR-100 in the order in which they are held out; WordNet ids that ImageNet-1k has."""
+    """Classes of CIFAR-100 in the order in which they are held out, or WordNet ids of ImageNet-1k."""
     others: tuple[str, ...]
-    """WordNet ids that only the full ImageNet has; none for CIFAR-100."""
+    """WordNet ids of the full ImageNet alone; none for CIFAR-100."""
 
 
 @cache
 def superclasses(name: str) -> tuple[Superclass, ...]:
-    """The broad classes of `cifar-100-coarse` or `imagenet-25`, in the order of their labels.
+    """Return the superclasses of `cifar-100-coarse` or `imagenet-25` in the order of their labels.
 
     >>> superclasses("cifar-100-coarse")[0].members
     ('seal', 'beaver', 'whale', 'dolphin', 'otter')
@@ -83,9 +83,7 @@ def superclasses(name: str) -> tuple[Superclass, ...]:
     [542, 5017]
     """
     if name not in (_COARSE, _IMAGENET_25):
-        raise UnknownNameError(
-            unknown_message("list of broad classes", name, {_COARSE: (), _IMAGENET_25: ()})
-        )
+        raise UnknownNameError(unknown_message("list of superclasses", name, (_COARSE, _IMAGENET_25)))
     start = "n" if name == _IMAGENET_25 else ""  # of WordNet ids
     found = []
     for broad, *lists in data_rows(f"broad/{name}.txt"):

@@ -1,4 +1,4 @@
-"""Well-known class lists, and when two names mean the same class."""
+"""Well-known class lists, and a normal form of class names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from beaufort._core.registry import Registry
 IMAGENET = "imagenet-1k"
 
 class_lists: Registry[tuple[str, ...]] = Registry("label space with names")
-"""The class names of label spaces in the order of their labels; ImageNet's are read when they are needed."""
+"""Class names of label spaces in the order of their labels; those of ImageNet are loaded on access."""
 
 
 def data_file(name: str) -> str:
-    """The text of a file of this package."""
+    """Return the text of a file of this package."""
     return (files("beaufort.data.labels") / "data" / name).read_text(encoding="utf-8")
 
 
 def data_rows(name: str) -> list[list[str]]:
-    """The lines of a file of this package, split at tabs; those that begin with # are left out."""
+    """Return the lines of a file of this package, split at tabs, without comments."""
     return [line.split("\t") for line in data_file(name).splitlines() if not line.startswith("#")]
 
 
@@ -31,7 +31,7 @@ class_lists.register(IMAGENET, ())
 
 _WNID = re.compile(r"n\d{8}")
 _SHARED = {"n02012849": "crane", "n03126707": "crane", "n02113186": "Cardigan", "n02963159": "cardigan"}
-"""What a class is called elsewhere, where the file has another name to tell two classes apart."""
+"""Common names of classes that have a longer, unique name in the file."""
 _SHARED |= {"n03710721": "maillot"}
 
 
@@ -46,7 +46,7 @@ def _imagenet() -> tuple[tuple[str, str], ...]:
 
 
 def class_names(label_space: str) -> tuple[str, ...]:
-    """The name of every class, no two the same.
+    """Return the unique names of all classes.
 
     >>> class_names("imagenet-1k")[:2]
     ('tench', 'goldfish')
@@ -55,7 +55,7 @@ def class_names(label_space: str) -> tuple[str, ...]:
 
 
 def class_ids(label_space: str) -> tuple[str, ...]:
-    """What identifies every class: WordNet ids for ImageNet, names elsewhere.
+    """Return WordNet ids of classes for ImageNet, and names for other lists.
 
     >>> class_ids("imagenet-1k")[0]
     'n01440764'
@@ -65,9 +65,9 @@ def class_ids(label_space: str) -> tuple[str, ...]:
 
 @cache
 def devkit_ids() -> tuple[str, ...]:
-    """The WordNet ids of ImageNet's classes as the development kit of ILSVRC2012 numbers them, from 1.
+    """Return the WordNet ids of ImageNet's classes in the order of the development kit of ILSVRC2012.
 
-    >>> devkit_ids()[490 - 1]  # its first validation picture has the number 490, a sea snake
+    >>> devkit_ids()[490 - 1]  # numbers start from 1; the first validation image is 490, a sea snake
     'n01751748'
     """
     return tuple(data_file(f"{IMAGENET}-devkit.txt").split())
@@ -75,7 +75,7 @@ def devkit_ids() -> tuple[str, ...]:
 
 @cache
 def _by_name() -> dict[str, str]:
-    """WordNet ids by plain name, for the names that only one class has, and digits by their words."""
+    """Return WordNet ids by plain name, for unique names, and digits by their words."""
     named = [(wnid, _plain(name)) for wnid, name in _imagenet()]
     named += [(wnid, _plain(name)) for wnid, name in _SHARED.items()]
     counts = Counter(name for _, name in named)
@@ -83,10 +83,10 @@ def _by_name() -> dict[str, str]:
 
 
 def class_key(name: str) -> str:
-    """One text for all that a class may be called: its WordNet id for classes of ImageNet, else a plain name.
+    """Return a normal form of a class name: a WordNet id for classes of ImageNet, or a plain name.
 
-    Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts. A digit
-    may be a word.
+    Case, underscores, hyphens and spaces are ignored; of synonyms separated by commas, the first is used.
+    Digits may be words.
 
     >>> class_key("Great_white_shark"), class_key("tench, Tinca tinca"), class_key("My  Class")
     ('n01484850', 'n01440764', 'my class')

@@ -1,4 +1,4 @@
-"""LabelSets that are sets: any class of an image's set is right, and an image with none is left out."""
+"""Sets of valid labels for each image; images with an empty set are not scored."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ from beaufort._core.files import read_json
 from beaufort.data.labels.space import LabelError, LabelSpace
 
 NO_LABEL = -1
-"""Fills the rows of sets that have fewer labels than the largest."""
+"""Padding of sets with fewer labels than the largest."""
 
 _VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
 _ROW = re.compile(r"[^/]+/(\d+)")
-_FORM = (
-    "a JSON list with a list of labels for each validation image (as ReaL's real.json), or an object with "
-    "one for each image id"
-)
+_FORM = "a JSON list of label lists, such as ReaL's real.json, or an object of label lists by image id"
 
 
 @dataclass(frozen=True)
 class LabelSets:
-    """A set of labels for each image, as numbers of outputs.
+    """A set of labels for each image, as indices of outputs.
 
     >>> sets = LabelSets("two", {"a.png": (0, 2), "b.png": ()})
     >>> sets.labels(["b.png", "a.png"], LabelSpace()).tolist()
@@ -39,12 +36,12 @@ class LabelSets:
 
     name: str
     sets: Mapping[str, tuple[int, ...]] | tuple[tuple[int, ...], ...]
-    """By image id; or in the order of ImageNet's validation images, whose numbers are in their names."""
+    """By image id; or in the order of ImageNet's validation images, whose names contain their number."""
     of_classes: bool = False
-    """Whether labels are classes of the data set, and not numbers of outputs."""
+    """Whether labels are classes of the dataset instead of indices of outputs."""
 
     def of(self, image: str) -> tuple[int, ...]:
-        """The set of an image."""
+        """Return the set of an image."""
         if isinstance(self.sets, Mapping):
             found = self.sets.get(image)
         else:
@@ -52,15 +49,13 @@ class LabelSets:
             place = int(named[1]) - 1 if named else int(row[1]) if row else -1
             found = self.sets[place] if 0 <= place < len(self.sets) else None
         if found is None:
-            raise LabelError(
-                f"{self.name} must have a set of labels for every image, got none for {image!r}; {_FORM}"
-            )
+            raise LabelError(f"{self.name} has no label set for {image!r}")
         return found
 
     def labels(self, ids: Sequence[str], space: LabelSpace) -> NDArray[np.int64]:
-        """The columns that are right for each image, `(images, most labels)`, filled up with -1.
+        """Return the valid columns of each image, padded with -1 to the size of the largest set.
 
-        Labels that are none of the columns can be nobody's answer and are left out.
+        Labels that belong to no column cannot be predicted and are omitted.
         """
         rows = [self.of(image) for image in ids]
         if not self.of_classes:
@@ -71,12 +66,12 @@ class LabelSets:
         return filled
 
     def _columns(self, rows: list[tuple[int, ...]], space: LabelSpace) -> list[tuple[int, ...]]:
-        """Numbers of outputs as columns of a space."""
+        """Convert indices of outputs to columns of a space."""
         if space.identity:
             highest = max((label for row in rows for label in row), default=-1)
             if space.count is not None and highest >= space.count:
                 raise LabelError(
-                    f"labels of {self.name} must be below the model's {space.count} outputs, got {highest}"
+                    f"labels of {self.name} must be below {space.count}, the number of outputs, got {highest}"
                 )
             return rows
         columns = space.columns
@@ -98,15 +93,15 @@ class LabelSets:
 
 
 def read_label_sets(path: str | Path) -> LabelSets:
-    """The label sets in a file: ReaL's published list, or an object of sets by image id.
+    """Read label sets: a list such as ReaL's `real.json`, or an object of lists by image id.
 
-    The file is not part of Beaufort: ReaL's is `real.json` of google-research/reassessed-imagenet.
+    ReaL's file is published in google-research/reassessed-imagenet.
     """
     file = Path(path)
     found = read_json(file, LabelError)
     rows = list(found.values()) if isinstance(found, dict) else found
     if not isinstance(rows, list) or not rows or not all(map(_is_set, rows)):
-        raise LabelError(f"{file} must have {_FORM}, with non-negative integers")
+        raise LabelError(f"{file} must contain {_FORM}, with non-negative integers")
     if isinstance(found, dict):
         return LabelSets(file.stem, {image: tuple(dict.fromkeys(row)) for image, row in found.items()})
     return LabelSets(file.stem, tuple(tuple(dict.fromkeys(row)) for row in rows))

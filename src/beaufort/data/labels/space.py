@@ -1,4 +1,4 @@
-"""What can be wrong with labels."""
+"""Label spaces, their conventions, and errors about labels."""
 
 from __future__ import annotations
 
@@ -15,45 +15,44 @@ from beaufort._core.errors import OptionError
 
 
 class LabelError(OptionError):
-    """Labels that cannot be brought together with the outputs of a model.
+    """Labels that do not match the outputs of a model.
 
     >>> error = LabelError("nothing fits", "pass --classes FILE", "use numbers")
     >>> str(error), str(error.without("--classes"))
     ('nothing fits; pass --classes FILE, or use numbers', 'nothing fits; use numbers')
 
     Args:
-        reason: what is wrong.
-        ways_out: what to do about it, each on its own.
+        reason: the cause.
+        fixes: alternative solutions.
     """
 
-    def __init__(self, reason: str, *ways_out: str) -> None:
-        some = ", or ".join(filter(None, [", ".join(ways_out[:-1]), *ways_out[-1:]]))
+    def __init__(self, reason: str, *fixes: str) -> None:
+        some = ", or ".join(filter(None, [", ".join(fixes[:-1]), *fixes[-1:]]))
         super().__init__(f"{reason}; {some}" if some else reason)
-        self.reason, self.ways_out = reason, ways_out
+        self.reason, self.fixes = reason, fixes
 
     def without(self, *options: str) -> LabelError:
-        """The same for a command that lacks some options."""
-        return LabelError(
-            self.reason, *(way for way in self.ways_out if not any(option in way for option in options))
-        )
+        """Return the error for a command that lacks some options."""
+        fixes = (fix for fix in self.fixes if not any(option in fix for option in options))
+        return LabelError(self.reason, *fixes)
 
 
 CONVENTIONS = ("restricted", "all")
-"""`restricted`: only outputs that belong to the space compete; `all`: every output of the model does."""
+"""`restricted`: only outputs that belong to a class compete; `all`: all outputs of the model compete."""
 
 
 def check_convention(convention: str) -> None:
-    """Raise an error if a convention is not one of `CONVENTIONS`."""
+    """Raise an error for an unknown convention."""
     if convention not in CONVENTIONS:
         raise LabelError(f"convention must be {' or '.join(map(repr, CONVENTIONS))}, got {convention!r:.60}")
 
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """The classes of a data set and the outputs of a model that count as each.
+    """The classes of a dataset and the outputs of a model that count as each.
 
-    Columns are what answers are about once a space is applied: the classes in their order and then, under the
-    convention `all`, the outputs that belong to no class, in theirs.
+    Applying a space gives logits of columns: the classes and, under the convention `all`, the outputs that
+    belong to no class, each in their order.
 
     >>> space = LabelSpace(count=4, outputs=((2,), (0, 3)))
     >>> space.apply(np.array([[1.0, 9.0, 2.0, 3.0]], np.float32)).tolist()
@@ -65,7 +64,7 @@ class LabelSpace:
     count: int | None = None
     """Number of outputs of the model; None if unknown."""
     outputs: tuple[tuple[int, ...], ...] | None = None
-    """The outputs that count as each class, maybe none; None where a label is the index of its output."""
+    """The outputs that count as each class, possibly none; None if labels are indices of outputs."""
     convention: str = "restricted"
 
     def __post_init__(self) -> None:
@@ -76,18 +75,18 @@ class LabelSpace:
         every = [output for some in outputs for output in some]
         if self.count is None or not every or not 0 <= min(every) <= max(every) < self.count:
             raise LabelError(
-                f"outputs of a label space must be integers from 0 to {(self.count or 0) - 1}, at least one, "
-                f"got {sorted(set(every))[:5]}"
+                f"outputs of a label space must be from 0 to {(self.count or 0) - 1}, got "
+                f"{sorted(set(every))[:5] or 'none'}"
             )
         if len(set(every)) != len(every):
             twice = next(output for output in every if every.count(output) > 1)
-            raise LabelError(f"an output must belong to one class, got output {twice} in two")
+            raise LabelError(f"output {twice} of the label space belongs to two classes")
         plain = outputs == tuple((output,) for output in range(self.count))
         object.__setattr__(self, "outputs", None if plain else outputs)
 
     @property
     def identity(self) -> bool:
-        """Whether labels are numbers of outputs; the convention means nothing then: every output competes."""
+        """Whether labels are indices of outputs; then all outputs compete under both conventions."""
         return self.outputs is None
 
     def __str__(self) -> str:
@@ -108,7 +107,7 @@ class LabelSpace:
 
     @cached_property
     def columns(self) -> dict[int, int]:
-        """The column of each output that has one."""
+        """Column by output."""
         classes = self.outputs or ()
         columns = {output: label for label, some in enumerate(classes) for output in some}
         if self.convention == "all":
@@ -117,32 +116,29 @@ class LabelSpace:
 
     @property
     def column_count(self) -> int | None:
-        """How many columns there are."""
+        """Number of columns."""
         if self.outputs is None:
             return self.count
         return len(self.outputs) + (len(self.rest) if self.convention == "all" else 0)
 
     @property
     def is_trivial(self) -> bool:
-        """Whether only one class competes, so that it is the answer to every image, whatever a model sees."""
+        """Whether only one class competes, so that it is predicted for all images."""
         if self.outputs is None:
             return self.count == 1
         others = self.rest if self.convention == "all" else ()
         return sum(map(bool, self.outputs)) + len(others) == 1
 
     def apply(self, logits: Any) -> Any:
-        """From the logits of all outputs, an array or a tensor `(images, outputs)`, to those of the columns.
+        """Convert logits of all outputs, an array or a tensor `(images, outputs)`, to logits of the columns.
 
-        The logit of a class is the largest of its outputs': it wins exactly if one of its outputs does. A
-        class without outputs has -inf: it cannot be.
+        The logit of a class is the maximum of its outputs: the class wins exactly if one of its outputs does.
+        That of a class without outputs is -inf.
         """
         if self.outputs is None:
             return logits
         if logits.shape[1] != self.count:
-            raise LabelError(
-                f"logits must have {self.count} columns, the outputs of the label space, got "
-                f"{logits.shape[1]}"
-            )
+            raise LabelError(f"logits must have {self.count} columns, one per output, got {logits.shape[1]}")
         members, empty = self._members
         if is_tensor(logits):
             import torch
@@ -163,14 +159,14 @@ class LabelSpace:
 
     @cached_property
     def _members(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The outputs of each class, as many for all: the first one again where there are fewer."""
+        """Return the outputs of each class, padded with the first one, and which classes have none."""
         assert self.outputs is not None
         most = max(map(len, self.outputs))
         filled = [(*some, *((some or (0,))[0],) * (most - len(some))) for some in self.outputs]
         return np.array(filled, np.int64), np.array([not some for some in self.outputs])
 
     def facts(self) -> dict[str, Any]:
-        """All that can change an answer, ready for JSON; nothing for labels that are numbers of outputs."""
+        """Return all that can change a prediction as JSON values; nothing if labels are outputs."""
         if self.outputs is None:
             return {}
         short = [some[0] if len(some) == 1 else list(some) for some in self.outputs]
@@ -178,7 +174,7 @@ class LabelSpace:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> LabelSpace:
-        """The space that `facts` describes; the inverse of `facts`."""
+        """Return the space that `facts` describes."""
         if "outputs" not in facts:
             return cls()
         outputs: Sequence[Any] = facts["outputs"]

@@ -1,4 +1,4 @@
-"""Sets of corrupted images on disk: a folder, a published data set, the gallery."""
+"""Sets of corrupted images on disk: a folder, a published dataset, the gallery."""
 
 from __future__ import annotations
 

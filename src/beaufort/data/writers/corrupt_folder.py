@@ -1,4 +1,4 @@
-"""Corrupt a picture or a folder of them."""
+"""Corrupt an image or a folder of them."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def corrupt_tree(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Write `output/<corruption>/<severity>/<path in source>` for every picture of the source.
+    """Write `output/<corruption>/<severity>/<path in source>` for every image of the source.
 
-    A picture's identity is its path in the source, so the pixels depend on nothing but the picture, that
+    An image's identity is its path in the source, so the pixels depend on nothing but the image, that
     path, the seed and the scale. Outputs that are there already are skipped: a job that was interrupted
-    goes on where it was. A picture that cannot be read is a failure in the outcome, and the rest is done.
+    goes on where it was. An image that cannot be read is a failure in the outcome, and the rest is done.
 
     Args:
-        source: a picture, or a folder that is searched with all folders below it.
+        source: an image, or a folder that is searched with all folders below it.
         output: a folder outside of the source; made if missing.
         names: corruptions, subsets such as `common`, `all`, `weather`, or chains such as
             `fog@2+jpeg_compression@3`, which are written to `output/<chain>/<path in source>`.
         severities: from 1 to 5, also between the whole ones; chains have their own.
-        seed: any whole number.
+        seed: any integer.
         scale: which published constants to use; see `Corruption.__call__`.
         file_format: `png`, `jpeg`, or `keep` for that of the source's name. What cannot be written as it came
             (GIF and the rarer formats) is kept as PNG, whose name then ends in .png. A format without
-            transparency gets the picture laid on white before it is corrupted.
+            transparency gets the image laid on white before it is corrupted.
         quality: of JPEG files.
         jobs: threads; as many as there are processors if None.
         progress: called as outputs are dealt with.

@@ -1,4 +1,4 @@
-"""The pictures of a folder tree, folder by folder, in a fixed order."""
+"""The images of a folder tree, folder by folder, in a fixed order."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def check_apart(source: Path, output: Path, *, deep: bool = True) -> None:
     """Refuse an output that lies in the source: what is in it would be taken for sources.
 
     Args:
-        source: a picture, or a folder.
+        source: an image, or a folder.
         output: where to write.
         deep: whether folders below the source are part of it.
     """
     if not source.exists():
-        raise OptionError(f"source {source} does not exist; give a picture or a folder of pictures")
+        raise OptionError(f"source {source} does not exist; give an image or a folder of images")
     try:
         place, target = source.resolve(), output.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a link that leads to itself, a NUL in the name
@@ -53,33 +53,33 @@ def check_apart(source: Path, output: Path, *, deep: bool = True) -> None:
 
 
 class SourceImages(Protocol):
-    """Pictures by the path that their outputs have below `corruption/severity`."""
+    """Images by the path that their outputs have below `corruption/severity`."""
 
     @property
     def alone(self) -> bool:
-        """Whether this is one picture."""
+        """Whether this is one image."""
 
     def folders(self) -> Iterator[SourceFolder]:
-        """Every folder with the names of its pictures, in a fixed order."""
+        """Every folder with the names of its images, in a fixed order."""
 
-    def size(self, picture: PurePosixPath) -> int:
+    def size(self, image: PurePosixPath) -> int:
         """How many pixels it has, where that is known before it is decoded; else 0."""
 
-    def read(self, picture: PurePosixPath) -> Image.Image:
-        """The picture that is corrupted."""
+    def read(self, image: PurePosixPath) -> Image.Image:
+        """The image that is corrupted."""
 
-    def identity(self, picture: PurePosixPath) -> str:
+    def identity(self, image: PurePosixPath) -> str:
         """What its randomness comes from."""
 
 
 def prepare_image(image: Image.Image, steps: Sequence[Step]) -> Image.Image:
-    """A picture in color after some steps, with the pixels that a run corrupts."""
+    """An image in color after some steps, with the pixels that a run corrupts."""
     return Image.fromarray(prepare(np.asarray(image.convert("RGB")), steps))
 
 
 @dataclass(frozen=True)
 class FolderImages:
-    """A file, or all below a folder; a picture's identity is its path there."""
+    """A file, or all below a folder; an image's identity is its path there."""
 
     source: Path
     output: Path
@@ -102,20 +102,20 @@ class FolderImages:
             failure = Failure(relative.as_posix(), problem) if problem else None
             yield SourceFolder(relative, images, len(others), failure)
 
-    def size(self, picture: PurePosixPath) -> int:
-        return pixel_count(self._root / picture)
+    def size(self, image: PurePosixPath) -> int:
+        return pixel_count(self._root / image)
 
-    def read(self, picture: PurePosixPath) -> Image.Image:
-        return self.decode(self._root / picture)
+    def read(self, image: PurePosixPath) -> Image.Image:
+        return self.decode(self._root / image)
 
-    def identity(self, picture: PurePosixPath) -> str:
+    def identity(self, image: PurePosixPath) -> str:
         """The path as text that can be hashed, whatever bytes the file system allows in a name."""
-        return os.fsencode(picture.as_posix()).decode("utf-8", "backslashreplace")
+        return os.fsencode(image.as_posix()).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
 class DatasetImages:
-    """A folder a class, as published; a picture's identity is its id, as in a run."""
+    """A folder a class, as published; an image's identity is its id, as in a run."""
 
     dataset: Dataset
     prepare: Callable[[Image.Image], Image.Image]
@@ -123,7 +123,7 @@ class DatasetImages:
 
     @cached_property
     def _places(self) -> dict[PurePosixPath, list[int]]:
-        """Places in the data set by path; two at one path are told."""
+        """Places in the dataset by path; two at one path are told."""
         found: dict[PurePosixPath, list[int]] = {}
         names = _folder_names(self.dataset.classes)
         for place, (name, label) in enumerate(zip(self.dataset.ids, self.dataset.labels, strict=True)):
@@ -147,15 +147,15 @@ class DatasetImages:
         for folder in sorted(by_folder):
             yield SourceFolder(folder, tuple(sorted(by_folder[folder])))
 
-    def size(self, picture: PurePosixPath) -> int:  # noqa: ARG002
+    def size(self, image: PurePosixPath) -> int:  # noqa: ARG002
         return 0
 
-    def read(self, picture: PurePosixPath) -> Image.Image:
-        pixels = self.dataset[self._places[picture][0]].image
+    def read(self, image: PurePosixPath) -> Image.Image:
+        pixels = self.dataset[self._places[image][0]].image
         return self.prepare(Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels))
 
-    def identity(self, picture: PurePosixPath) -> str:
-        return self.dataset.ids[self._places[picture][0]]
+    def identity(self, image: PurePosixPath) -> str:
+        return self.dataset.ids[self._places[image][0]]
 
 
 def _folder_names(classes: tuple[str, ...]) -> list[str]:
@@ -176,7 +176,7 @@ def _folder_names(classes: tuple[str, ...]) -> list[str]:
 def _are_numbers_of_imagenet(classes: tuple[str, ...], wnids: list[str]) -> bool:
     """Whether labels are ImageNet's class numbers: names that are known say so, and none says otherwise.
 
-    Classes that no picture is of are called by their number; two classes that share a name have none here.
+    Classes that no image is of are called by their number; two classes that share a name have none here.
     """
     known = class_ids("imagenet-1k")
     named = [(wnid, label) for label, wnid in enumerate(wnids) if _WNID.fullmatch(wnid)]

@@ -1,6 +1,6 @@
-"""One tree of pictures into one tree a corruption and severity: `output/corruption/severity/…`.
+"""One tree of images into one tree a corruption and severity: `output/corruption/severity/…`.
 
-A picture is decoded once and every output that is missing is made from it. Pictures are independent:
+An image is decoded once and every output that is missing is made from it. Images are independent:
 what one comes to does not depend on the others, their order, or the number of threads.
 """
 
@@ -28,16 +28,16 @@ from beaufort.data.writers.output_folder import Failure, Outcome, Progress, stop
 from beaufort.data.writers.variants import Variant
 
 _LARGE = 16_000_000
-"""Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
+"""Pixels from which images are read and made one at a time, so that memory does not grow with threads."""
 
 
 Content = Callable[[Image.Image, Variant, str, Format], bytes]
-"""From a picture, what to make of it, its identity and a format to the bytes of a file."""
+"""From an image, what to make of it, its identity and a format to the bytes of a file."""
 
 
 @dataclass(frozen=True)
 class TreeJob:
-    """What is to be made of which pictures, and how."""
+    """What is to be made of which images, and how."""
 
     images: SourceImages
     output: Path
@@ -47,11 +47,11 @@ class TreeJob:
     content: Content
     """What makes an output."""
     limit: int | None = None
-    """How many pictures at most."""
+    """How many images at most."""
 
 
 def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
-    """What makes a corrupted picture's file; `quality` is JPEG's."""
+    """What makes a corrupted image's file; `quality` is JPEG's."""
 
     def content(image: Image.Image, variant: Variant, identity: str, kind: Format) -> bytes:
         made = variant.chain(image, ids=[identity], seed=seed, scale=scale)
@@ -82,7 +82,7 @@ def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Ou
     run_bounded(run.make, run.tasks(), run.collect, jobs=jobs, stop=run.stop)
     missing = [Failure(name, message) for name, message in run.unavailable.items()]
     if not (run.dealt_with or run.failures or run.stopped):
-        message = "no picture was found; files are looked at whose names end as pictures' do"
+        message = "no image was found; files are looked at whose names end as images' do"
         missing.append(Failure(".", message))
     failures = tuple(sorted({*run.failures, *missing}))  # one image may have several tasks
     return Outcome(run.done, run.skipped, failures, run.ignored, run.stopped)
@@ -174,7 +174,7 @@ class _TreeRun:
                 image = self.job.images.read(task.image)
                 if min(image.size) < MIN_SIDE:
                     raise ImageFileError(
-                        f"the picture has {image.height} × {image.width} pixels; both sides must be at least "
+                        f"the image has {image.height} × {image.width} pixels; both sides must be at least "
                         f"{MIN_SIDE}: enlarge it first"
                     )
             except (BeaufortError, OSError) as error:

@@ -36,7 +36,7 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
     """Outputs that could not be made, sorted by path."""
     ignored: int = 0
-    """Files of the source that are not called like pictures."""
+    """Files of the source that are not called like images."""
     stopped: str | None = None
     """Why it ended early; None if it did not."""
 

@@ -116,7 +116,7 @@ def make_cifar(request: Request) -> Outcome:
     if chains := [name for name in request.names if is_chain(name)]:
         raise OptionError(
             f"{request.dataset} must be made of single corruptions, because a file of it has five severities "
-            f"of one, got the chain {chains[0]!r}; `beaufort corrupt` writes chains as pictures"
+            f"of one, got the chain {chains[0]!r}; `beaufort corrupt` writes chains as images"
         )
     variants(request.names, SEVERITIES, "cifar")
     test = load_cifar(request)
@@ -173,7 +173,7 @@ def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> Cl
         image = few[place].image
         if image.shape != shape:
             raise ImageFileError(
-                f"pictures for {request.dataset} must have {shape[0]} × {shape[1]} pixels and {shape[2]} "
+                f"images for {request.dataset} must have {shape[0]} × {shape[1]} pixels and {shape[2]} "
                 f"channels, got {' × '.join(map(str, image.shape))} in {few.ids[place]}"
             )
         room[:] = image

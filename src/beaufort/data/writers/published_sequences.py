@@ -1,4 +1,4 @@
-"""The P-sets in their published layouts: arrays for CIFAR-10-P, a video a picture for the others."""
+"""The P-sets in their published layouts: arrays for CIFAR-10-P, a video an image for the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from beaufort.data.writers.published_arrays import ArrayFile, CleanImages, Reque
 from beaufort.data.writers.variants import Variant
 
 _AT_ONCE = 32
-"""Pictures that a thread makes the frames of."""
+"""Images that a thread makes the frames of."""
 
 
 def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_cifar_p(request: Request) -> Outcome:
-    """`output/<sequence>.npy`, `(n, frames, 32, 32, 3)` in the order of the pictures; `output/labels.npy`."""
+    """`output/<sequence>.npy`, `(n, frames, 32, 32, 3)` in the order of the images; `output/labels.npy`."""
     test = load_cifar(request)
     if full := request.claim(version=VERSION, limit=request.limit):
         return Outcome(stopped=full)
@@ -55,7 +55,7 @@ def make_cifar_p(request: Request) -> Outcome:
 
 
 def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
-    """The frames of some pictures after the other, in threads."""
+    """The frames of some images after the other, in threads."""
     starts = range(0, len(clean.images), _AT_ONCE)
 
     def film(start: int) -> Bytes:
@@ -67,14 +67,14 @@ def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
             yield from pool.map(film, starts[first : first + 2 * request.jobs])
 
 
-def make_videos(request: Request, pictures: SourceImages, scale: str) -> Outcome:
+def make_videos(request: Request, images: SourceImages, scale: str) -> Outcome:
     """`output/<sequence>/<class>/<name>.mp4`."""
     ffmpeg()  # before anything is made
     if full := request.claim(version=VERSION):
         return Outcome(stopped=full)
     made = [Variant(name, None) for name in request.names]
     content = _video(scale, request.seed)
-    job = TreeJob(pictures, request.output, made, _target, content, limit=request.limit)
+    job = TreeJob(images, request.output, made, _target, content, limit=request.limit)
     return run_tree(job, jobs=request.jobs, progress=request.progress)
 
 

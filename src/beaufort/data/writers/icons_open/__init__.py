@@ -1,4 +1,4 @@
-"""icons-open: a data set like Icons-50 that anyone can make, from artwork under open licenses.
+"""icons-open: a dataset like Icons-50 that anyone can make, from artwork under open licenses.
 
 The same 50 classes, their subtypes, styles and renditions, in the same layout; so `icons-50:FOLDER` opens it.
 """

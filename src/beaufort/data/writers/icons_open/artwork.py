@@ -55,7 +55,7 @@ def icon_subtypes() -> tuple[IconSubtype, ...]:
     return tuple(found)
 
 
-_PICTURE = re.compile(r"[^/]+/assets/([0-9a-f-]+)\.webp")
+_IMAGE = re.compile(r"[^/]+/assets/([0-9a-f-]+)\.webp")
 _VARIATION = "fe0f"
 
 
@@ -67,8 +67,8 @@ class Artwork:
 
     def find(self, icon: IconSubtype) -> bytes | None:
         """The file of an icon, SVG or WebP; None if the package has none."""
-        if self._pictures:
-            return self._pictures.get(icon.codepoints)
+        if self._images:
+            return self._images.get(icon.codepoints)
         by_points, by_name = self._names
         if by_points:
             name = by_points.get(icon.codepoints)
@@ -77,12 +77,12 @@ class Artwork:
         return None if name is None else self._svg(name)
 
     @cached_property
-    def _pictures(self) -> dict[tuple[str, ...], bytes]:
+    def _images(self) -> dict[tuple[str, ...], bytes]:
         """WebP files by code points."""
         return {
             _points(match[1]): content
             for name, content in self._files.items()
-            if (match := _PICTURE.fullmatch(name))
+            if (match := _IMAGE.fullmatch(name))
         }
 
     @cached_property
@@ -157,15 +157,15 @@ def rasterizer() -> str:
 
 
 def rasterize(content: bytes) -> Image.Image:
-    """The picture of an SVG or WebP file, RGB on white, with sides of `SIDE` pixels.
+    """The image of an SVG or WebP file, RGB on white, with sides of `SIDE` pixels.
 
     Fonts of the machine are not used, so that every machine draws the same.
     """
     drawn = _drawn(content) if content.lstrip().startswith(b"<svg") else decode_image(content)
     if drawn.mode == "RGBA" and not np.asarray(drawn)[..., 3].any():
         raise ImageFileError("nothing is drawn: every pixel is transparent")
-    picture = flatten(drawn).convert("RGB")
-    return picture if picture.size == (SIDE, SIDE) else picture.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+    image = flatten(drawn).convert("RGB")
+    return image if image.size == (SIDE, SIDE) else image.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
 
 
 def _drawn(content: bytes) -> Image.Image:
@@ -174,17 +174,17 @@ def _drawn(content: bytes) -> Image.Image:
         drawn = resvg.svg_to_bytes(
             svg_string=content.decode(), width=SIDE, height=SIDE, skip_system_fonts=True
         )
-        picture = Image.open(io.BytesIO(bytes(drawn)))
-        picture.load()
+        image = Image.open(io.BytesIO(bytes(drawn)))
+        image.load()
     except Exception as error:  # what the library raises is not said anywhere
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ImageFileError(f"the SVG cannot be rasterized ({reason:.200})") from None
-    return picture
+    return image
 
 
-def thumbnail(picture: Image.Image) -> Bytes:
-    """The picture at 32 × 32 pixels."""
-    return np.asarray(picture.resize((32, 32), Image.Resampling.BILINEAR))
+def thumbnail(image: Image.Image) -> Bytes:
+    """The image at 32 × 32 pixels."""
+    return np.asarray(image.resize((32, 32), Image.Resampling.BILINEAR))
 
 
 def difference(first: Bytes, second: Bytes) -> float:

@@ -32,7 +32,7 @@ from beaufort.data.writers.output_folder import Failure, Outcome, Progress, clai
 
 MANIFEST, DATASHEET = "manifest.csv", "README.md"
 _VERSION = 1
-"""Goes up when the same packages give other pictures."""
+"""Goes up when the same packages give other images."""
 
 
 class _Candidate(NamedTuple):
@@ -122,15 +122,15 @@ class _Build:
         return self._outcome(None)
 
     def _deal_with(self, candidate: _Candidate) -> None:
-        picture = rasterize(candidate.content)
+        image = rasterize(candidate.content)
         style, icon = candidate.package.style, candidate.icon
         before = self.renditions.setdefault((style, icon.subtype), [])
-        drawing = (icon.kind, style, hashlib.sha256(picture.tobytes()).digest())
-        small = thumbnail(picture)
+        drawing = (icon.kind, style, hashlib.sha256(image.tobytes()).digest())
+        small = thumbnail(image)
         if drawing in self.drawings or any(difference(small, one) <= SAME for one in before):
             self.alike += 1
             return
-        path, content = self.folder / candidate.file, encode(picture, FORMATS["png"])
+        path, content = self.folder / candidate.file, encode(image, FORMATS["png"])
         there = path.is_file() and path.read_bytes() == content
         if not there:
             write_bytes(path, content)
@@ -170,7 +170,7 @@ def _line(row: ManifestRow) -> tuple[object, ...]:
 
 
 def datasheet(rows: Sequence[ManifestRow], packages: Sequence[IconPackage], alike: int) -> str:
-    """A page about the data set, in Markdown."""
+    """A page about the dataset, in Markdown."""
     counts = Counter((row.package.style, row.package.rendition) for row in rows)
     lines = [
         f"| {one.style} | {one.rendition} | {counts[one.style, one.rendition]:,} | {one.package} "

@@ -1,4 +1,4 @@
-"""Files with many pictures."""
+"""Idx files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import ImageFileError
-from beaufort.data.images import read_idx
+from beaufort.data.mnist import read_idx
 
 RNG = np.random.default_rng(5)
 LABELS = np.array([3, 8, 8, 0, 6, 9], np.uint8)
@@ -40,7 +40,7 @@ def test_idx_round_trip(tmp_path: Path, packed: bool) -> None:
         b"\x80\x04pickle",
     ],
 )
-def test_damaged_idx_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_damaged_idx_is_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(ImageFileError):
         read_idx(tmp_path / "a")
