@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -173,3 +175,15 @@ def test_cells_without_a_column_are_rejected(tmp_path: Path) -> None:
 def test_duplicate_columns_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match="two columns 'hospital'"):
         load_dataset(listed(tmp_path, "file,label,hospital,hospital\na.png,0,Nord,Ost\n", "a.png"))
+
+
+def test_a_list_of_newlines_is_rejected_early(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.csv", "file,label\n" + "\n" * 50_000_000)
+    tracemalloc.start()
+    start = time.process_time()
+    with pytest.raises(ImageFileError, match=r"labels\.csv is too large: at most 10,000 empty lines"):
+        load_dataset(tmp_path / "a.zip")
+    assert time.process_time() - start < 5
+    assert tracemalloc.get_traced_memory()[1] < 250e6
+    tracemalloc.stop()

@@ -21,7 +21,7 @@ from beaufort.data.labels import class_ids, class_names, label_maps
 from beaufort.evaluation import RunOptions
 from beaufort.models import as_model
 from beaufort.results import open_parts, score, shift_scores
-from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, Suite, get_suite
 
 WNIDS = class_ids("imagenet-1k")
 
@@ -290,3 +290,61 @@ def test_stylized_and_sketch_have_all_classes(val: Path, tmp_path: Path) -> None
     few = folders(tmp_path / "few", {WNIDS[0]: 0})
     with pytest.raises(ImageFileError, match=r"999 of 1,000 class directories of imagenet-sketch"):
         load_dataset(f"imagenet-sketch:{few}")
+
+
+@pytest.mark.parametrize("kind", ["imagenet-sketch", "imagenetv2"])
+def test_a_partial_validation_set_is_rejected_for_suites_of_1000_classes(
+    kind: str, val: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(natural_shifts, "_V2_CLASS_SIZE", 1)
+    if kind == "imagenetv2":
+        shift, suite = folders(tmp_path / "v2", {str(n): n for n in range(1000)}), "imagenetv2-top-images"
+    else:
+        shift, suite = val, kind
+    partial = folders(tmp_path / "partial", {wnid: n for n, wnid in enumerate(WNIDS[:900])})
+    data = {"imagenet-val": str(partial), suite: f"{kind}:{shift}"}
+    with pytest.raises(
+        OptionError, match=r"100 of 1,000 classes of imagenet-1k in partial .*complete validation"
+    ):
+        evaluate([MODEL], suite, data, tmp_path / "kept")
+    found = evaluate([MODEL], suite, {**data, "imagenet-val": str(val)}, tmp_path / "kept", limit=20)
+    assert [result.accuracy for result in found.results] == [1, 1]
+
+
+def test_a_part_of_the_classes_gives_a_note(tmp_path: Path) -> None:
+    partial = folders(tmp_path / "partial", {wnid: n for n, wnid in enumerate(WNIDS[:200])})
+    suite = Suite(name="clean", version=1, dataset="partial")
+    found = evaluate([MODEL], suite, str(partial), tmp_path / "kept", limit=20)
+    assert any("200-way" in note and "--labels convention=all" in note for note in found.notes)
+    every = evaluate(
+        [MODEL], suite, str(partial), tmp_path / "kept", limit=20, options=RunOptions(convention="all")
+    )
+    assert not any("-way" in note for note in every.notes)
+
+
+def test_unexpected_sizes_and_empty_directories_are_noted(val: Path, tmp_path: Path) -> None:
+    wanted = label_maps["imagenet-a"].classes
+    root = folders(tmp_path / "a", {name: n for n, name in enumerate(wanted[1:])})
+    (root / wanted[0]).mkdir()
+    (root / "__MACOSX" / wanted[0]).mkdir(parents=True)
+    (root / "__MACOSX" / wanted[0] / "a.png").write_bytes(b"resource fork")
+    found = load_dataset(f"imagenet-a:{root}")
+    assert len(found) == 199
+    assert "__MACOSX" not in found.classes
+    assert any("1 class directory" in note and repr(wanted[0]) in note for note in found.notes)
+    assert any("7,500" in note and "199" in note for note in found.notes)
+    assert any("50,889" in note for note in load_dataset(f"imagenet-sketch:{val}").notes)
+    notes = evaluate(
+        [MODEL],
+        "imagenet-a",
+        {"imagenet-val": str(val), "imagenet-a": f"imagenet-a:{root}"},
+        tmp_path / "kept",
+        limit=20,
+    ).notes
+    assert any("7,500" in note for note in notes)
+
+
+def test_a_nested_download_is_named(tmp_path: Path) -> None:
+    inner = folders(tmp_path / "v2" / "imagenetv2-top-images-format-val", {str(n): n for n in range(1000)})
+    with pytest.raises(ImageFileError, match=rf"did you mean {inner}\?"):
+        load_dataset(f"imagenetv2:{tmp_path / 'v2'}")

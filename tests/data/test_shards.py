@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,12 @@ def test_ranges(first: int, more: int, width: int) -> None:
 def test_a_range_backwards() -> None:
     with pytest.raises(OptionError, match="got 0 for 's-"):
         expand("s-{3..1}.tar")
+
+
+def test_patterns_of_very_many_shards_are_rejected_at_once() -> None:
+    start = time.process_time()
+    for pattern in ("{0..999}{0..999}", "{0..99999999999}", "{0..99}{0..99}{0..99}{0..99}"):
+        with pytest.raises(OptionError, match="1 to 100,000 shards"):
+            load_dataset(f"wds:{pattern}.tar")
+    assert time.process_time() - start < 1
+    assert len(expand("{0..9}-{00..09}.tar")) == 100

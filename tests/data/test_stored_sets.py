@@ -80,3 +80,18 @@ def test_mnist_c(tmp_path: Path) -> None:
     for part in ("", "#snow", "#fog/other", "#../fog"):
         with pytest.raises(OptionError, match="contains fog"):
             load_dataset(f"{tmp_path}{part}")
+
+
+def test_arrays_of_different_lengths_are_both_named(tmp_path: Path) -> None:
+    """The shorter file may be incomplete, whichever it is."""
+    for length, count in ((5, 10), (10, 5)):
+        np.save(tmp_path / "fog.npy", np.zeros((length, 32, 32, 3), np.uint8))
+        np.save(tmp_path / "labels.npy", np.zeros(count, np.uint8))
+        with pytest.raises(
+            ImageFileError, match=rf"fog\.npy has {length} images, but .*labels\.npy has .*{count}"
+        ):
+            load_dataset(f"cifar10-c:{tmp_path}#fog@1")
+    content = (tmp_path / "fog.npy").read_bytes()
+    (tmp_path / "fog.npy").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ImageFileError, match=r"fog\.npy is truncated"):
+        load_dataset(f"cifar10-c:{tmp_path}#fog@1")

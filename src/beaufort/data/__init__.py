@@ -47,7 +47,7 @@ from beaufort.data.icons import icon_columns
 from beaufort.data.mined import KIND_FOLDERS, MANIFEST, SET_FILE
 from beaufort.data.numpy_files import as_pixels, from_arrays, npz_arrays
 from beaufort.data.preparation import PreparedImages, Step, prepare, resized
-from beaufort.data.relabeled import select_classes
+from beaufort.data.relabeled import check_all_imagenet_classes, select_classes
 from beaufort.data.stored_sets import StoredSet, check_same_images, is_one_condition, stored_set
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "as_pixels",
     "assets",
     "cache_folder",
+    "check_all_imagenet_classes",
     "check_same_images",
     "dataset_kind",
     "decode_file",

@@ -19,9 +19,28 @@ _LOOKED_AT = 9
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
     """Return notes on selected, omitted and enlarged images, and on models that may be used incorrectly."""
-    notes = (note for source in plan.sources for note in _notes(source))
+    images = (note for source in plan.sources for note in _notes(source))
     filters = (note for cell in plan.cells if (note := missing_filter_note(cell.model.spec)))
-    return tuple(dict.fromkeys([*plan.warnings, *notes, *_no_clean(plan), *_circular(plan), *filters]))
+    notes = (*plan.warnings, *images, *_fewer_classes(plan), *_no_clean(plan), *_circular(plan), *filters)
+    return tuple(dict.fromkeys(notes))
+
+
+def _fewer_classes(plan: Plan) -> Iterator[str]:
+    """Yield notes about datasets whose class names match a part of the outputs of a model."""
+    if plan.options.convention is not None:
+        return
+    for cell in plan.cells:
+        space, suite, dataset = cell.space, cell.source.suite, cell.source.dataset
+        chosen = suite is not None and (suite.labels is not None or suite.classes is not None)
+        if chosen or not dataset.by_name or space.outputs is None or space.convention == "all":
+            continue
+        classes, count = len(space.outputs), space.count or 0
+        if classes < count and max(map(len, space.outputs)) == 1:
+            yield (
+                f"accuracies on {dataset.name} are {classes:,}-way: of the {count:,} outputs of "
+                f"{cell.model.spec.name}, only those of its classes compete; --labels convention=all "
+                "(RunOptions(convention='all')) lets all outputs compete"
+            )
 
 
 def _notes(source: ImageSource) -> Iterator[str]:
@@ -31,6 +50,7 @@ def _notes(source: ImageSource) -> Iterator[str]:
             f"{source.count:,} of {len(dataset):,} images, balanced over the classes with seed "
             f"{dataset.shuffle_seed}; --config first=N uses the first images instead"
         )
+    yield from dataset.notes
     if dataset.ignored:
         first = dataset.ignored[0]
         many = counted(len(dataset.ignored), "file")

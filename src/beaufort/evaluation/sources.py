@@ -21,6 +21,7 @@ from beaufort.data import (
     Problem,
     Step,
     StoredSet,
+    check_all_imagenet_classes,
     check_same_images,
     is_one_condition,
     parse_spec,
@@ -202,8 +203,17 @@ def find_sources(
     return [
         one
         for part, given in _by_part(suite, data).items()
-        for one in _sources_of(suite.part(part), given, None, finder, name=part)
+        for one in _sources_of(
+            suite.part(part), given, None, finder, name=part, complete=part in _compared_on_imagenet(suite)
+        )
     ]
+
+
+def _compared_on_imagenet(suite: Suite) -> set[str]:
+    """The parts that are compared with a counterpart on all classes of ImageNet, and these counterparts."""
+    labels = {part.name: part.labels for part in suite.parts}
+    pairs = [(part.name, part.counterpart) for part in suite.parts if part.counterpart is not None]
+    return {name for pair in pairs if {labels[one] for one in pair} == {"imagenet-1k"} for name in pair}
 
 
 def _one(data: Data, suite: Suite | None) -> DataSource:
@@ -244,7 +254,13 @@ def _by_part(suite: Suite, data: Data) -> dict[str, DataSource]:
 
 
 def _sources_of(
-    suite: Suite, data: DataSource, clean: DataSource | None, finder: _Finder, *, name: str | None = None
+    suite: Suite,
+    data: DataSource,
+    clean: DataSource | None,
+    finder: _Finder,
+    *,
+    name: str | None = None,
+    complete: bool = False,
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
     spec = parse_spec(str(data)) if isinstance(data, str | os.PathLike) else None
     strict = finder.options.strict
@@ -267,6 +283,8 @@ def _sources_of(
             f"clean images, or all stored images as {whole}"
         )
     dataset = finder.open(data if spec is None else spec)
+    if complete:
+        check_all_imagenet_classes(dataset)
     if suite.classes is not None:
         dataset = select_classes(dataset, label_maps[suite.classes])
     if suite.held_out is not None:
