@@ -46,9 +46,9 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSource:
-    monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
-    monkeypatch.setattr(decoders, "_WORTH_IMAGES", 1)
-    while _decoder_processes._source is not None and children(_decoder_processes._source.process.pid):
+    monkeypatch.setattr(decoders, "_MIN_DECODE_S", 0.0)
+    monkeypatch.setattr(decoders, "_MIN_IMAGES", 1)
+    while _decoder_processes._server is not None and children(_decoder_processes._server.process.pid):
         time.sleep(0.02)  # until those of the test before have ended
     for i in range(30):
         file = tmp_path / "toys" / f"class{i % 3}" / f"{i:02}.png"
@@ -96,7 +96,7 @@ def test_the_same_images(setup: ImageSource) -> None:
     assert_gone(leader)
 
 
-def test_all_runs_have_one_source(
+def test_all_runs_share_one_fork_server(
     setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Decoders(setup.images, 1) as some:
@@ -125,7 +125,7 @@ def test_all_runs_have_one_source(
 
 
 def test_processes_that_come_soon_are_waited_for(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoders, "_SOON_S", 600.0)
+    monkeypatch.setattr(decoders, "_FORK_TIMEOUT_S", 600.0)
     with Decoders(setup.images, 1) as some:
         ready(some, 1)
     with Decoders(setup.images, 2) as some:
@@ -147,11 +147,11 @@ class Elsewhere:
         return sys.exit, (1,)
 
 
-def test_no_source(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_fork_server(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(_decoder_processes._Source, "fork", fail)
+    monkeypatch.setattr(_decoder_processes._ForkServer, "fork", fail)
     with Decoders(setup.images, 2) as some:
         assert some._greeting is None
         check(setup, some)
@@ -174,7 +174,7 @@ def test_a_run_that_is_killed_leaves_no_process(setup: ImageSource) -> None:
         "import pickle, sys, time; from beaufort.data import _decoder_processes, decoders; "
         "some = decoders.Decoders(pickle.load(sys.stdin.buffer), 2).__enter__()\n"
         "while some._working < 2: time.sleep(0.02)\n"
-        "print(_decoder_processes._source.process.pid, flush=True); time.sleep(600)"
+        "print(_decoder_processes._server.process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -230,12 +230,12 @@ def test_an_error_is_met_where_the_run_is(setup: ImageSource, tmp_path: Path) ->
 
 
 def test_quick_images_need_no_process(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
+    monkeypatch.setattr(decoders, "_MIN_DECODE_S", 60.0)
     assert not setup.should_use_decoders
-    monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
+    monkeypatch.setattr(decoders, "_MIN_DECODE_S", 0.0)
     assert not setup.should_use_decoders  # they are tried once
     assert should_use_decoders(setup.images, 30)
-    monkeypatch.setattr(decoders, "_WORTH_IMAGES", 31)
+    monkeypatch.setattr(decoders, "_MIN_IMAGES", 31)
     assert not should_use_decoders(setup.images, 30)
 
 

@@ -18,7 +18,7 @@ def icons(shared: Path) -> Dataset:
 
 
 @pytest.mark.parametrize(
-    ("name", "train", "test", "unanswerable", "subtypes"),
+    ("name", "train", "test", "untrained", "subtypes"),
     [
         ("icons-50-style", 8735, 1265, 0, 530),
         ("icons-50-subtype", 8845, 1155, 0, 62),
@@ -27,9 +27,9 @@ def icons(shared: Path) -> Dataset:
         ("icons-50-traditional-released", 8951, 1049, 0, 437),
     ],
 )
-def test_counts(icons: Dataset, name: str, train: int, test: int, unanswerable: int, subtypes: int) -> None:
+def test_counts(icons: Dataset, name: str, train: int, test: int, untrained: int, subtypes: int) -> None:
     split = protocols[name].split(icons)
-    assert (len(split.train), len(split.test), split.unanswerable) == (train, test, unanswerable)
+    assert (len(split.train), len(split.test), split.untrained) == (train, test, untrained)
     assert len(set(icons.select(split.test).column("subtype"))) == subtypes
 
 

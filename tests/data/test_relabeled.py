@@ -39,7 +39,7 @@ def test_labels_are_broad_and_classes_a_column(cifar100: Path) -> None:
 def test_the_first_classes_are_held_out(cifar100: Path, count: int) -> None:
     found = load_dataset(f"cifar-100-coarse:{cifar100}")
     split = protocols[f"cifar-100-coarse-{count}"].split(found)
-    assert (len(split.train), len(split.test), split.unanswerable) == (200 - 40 * count, 40 * count, 0)
+    assert (len(split.train), len(split.test), split.untrained) == (200 - 40 * count, 40 * count, 0)
     held = set(found.select(split.test).column("subtype"))
     assert {"seal", "shark", "streetcar"} <= held
     assert ("beaver" in held) == (count > 1)

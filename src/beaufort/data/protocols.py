@@ -1,4 +1,4 @@
-"""Images of a table in two: those to train on, and those of which a model knows only the class."""
+"""Splits of a dataset into training images and held-out images, by a column or a published protocol."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import Registry, unknown_message
+from beaufort.data._checks import check_none_missing
 from beaufort.data.labels import superclasses
 
 
 class ImageTable(Protocol):
-    """Images by number, with what is known about each; a `Dataset` is one."""
+    """Images with labels and columns; a `Dataset` is one."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def ids(self) -> Sequence[str]:
-        """What each image is called: its path, where it has one."""
+    def ids(self) -> Sequence[str]: ...
 
     @property
     def labels(self) -> NDArray[np.int64]: ...
 
     def column(self, name: str) -> list[str]:
-        """For each image its value in a column; an `UnknownNameError` if there is no such column."""
+        """Return the value of each image in a column; raise an `UnknownNameError` for unknown columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Numbers of the images to train on, and of those that are held out, each in the order of the table."""
+    """Indices of the training images and of the held-out images, in the order of the table."""
 
     name: str
-    """What is held out: `style=microsoft`."""
+    """Description of the held-out images, such as `style=microsoft`."""
     train: NDArray[np.int64]
     test: NDArray[np.int64]
-    answerable: NDArray[np.bool_]
-    """For each image of `test` whether any image of `train` has its class."""
+    has_trained_class: NDArray[np.bool_]
+    """Whether the class of each held-out image occurs among the training images."""
 
     @cached_property
-    def unanswerable(self) -> int:
-        """Held-out images whose class is not in training: no model can get them right."""
-        return int((~self.answerable).sum())
+    def untrained(self) -> int:
+        """Number of held-out images whose class is not in training, so that no model can predict it."""
+        return int((~self.has_trained_class).sum())
 
     @property
     def cap(self) -> float:
-        """The highest accuracy on `test` that a model trained on `train` can have."""
-        return 1 - self.unanswerable / len(self.test)
+        """The highest possible accuracy on `test` of a model trained on `train`."""
+        return 1 - self.untrained / len(self.test)
 
 
 def hold_out(table: ImageTable, column: str, values: str | Iterable[str]) -> Split:
-    """Hold out the images that have one of some values in a column.
+    """Hold out the images with one of some values in a column.
 
     Args:
-        table: a `Dataset`, or anything with the members of a `ImageTable`.
-        column: `class`, or any other that the table has.
-        values: a value of the column, or several.
+        table: a `Dataset`, or another `ImageTable`.
+        column: `class`, or a column of the table.
+        values: one or several values of the column.
     """
     wanted = (values,) if isinstance(values, str) else tuple(values)
     cells = _cells(table, column)
@@ -72,31 +72,35 @@ def hold_out(table: ImageTable, column: str, values: str | Iterable[str]) -> Spl
 
 
 def leave_one_out(table: ImageTable, column: str) -> dict[str, Split]:
-    """For each value of a column, in sorted order, the split that holds out its images."""
+    """Return the split that holds out the images of each value of a column, in sorted order."""
     return {value: hold_out(table, column, value) for value in sorted(set(_cells(table, column)))}
 
 
 def split_by(table: ImageTable, name: str, held_out: NDArray[np.bool_]) -> Split:
-    """The split in which some images, one bool for each of the table's, are held out."""
-    for side, count in (("train on", int((~held_out).sum())), ("test on", int(held_out.sum()))):
-        if not count:
-            raise OptionError(f"{name} must leave images of {table.name} to {side}, got none")
+    """Return the split that holds out the images selected by a mask."""
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    answerable = np.isin(table.labels[test], table.labels[train])
-    return Split(name, train.astype(np.int64), test.astype(np.int64), answerable)
+    if not len(train) or not len(test):
+        raise OptionError(
+            f"{name} leaves no images of {table.name} to {'test' if len(train) else 'train'} on"
+        )
+    has_trained_class = np.isin(table.labels[test], table.labels[train])
+    return Split(name, train.astype(np.int64), test.astype(np.int64), has_trained_class)
 
 
 def _cells(table: ImageTable, column: str) -> list[str]:
-    """The values of a column that tells images apart."""
+    """Return the values of a column, of which there are at least two."""
     cells = table.column(column)
-    if empty := [place for place, cell in enumerate(cells) if not cell]:
-        raise OptionError(
-            f"column {column!r} of {table.name} must have a value for each image, got none for {len(empty)} "
-            f"(first: {table.ids[empty[0]]}); where it is not known, write a word as unknown"
-        )
+    empty = [id for id, cell in zip(table.ids, cells, strict=True) if not cell]
+    check_none_missing(
+        f"values in column {column!r} of {table.name}",
+        empty,
+        len(cells),
+        hint="; write a word such as 'unknown'",
+        error=OptionError,
+    )
     if len(set(cells)) < 2:
-        got = f"one, {cells[0]!r}, for all {len(cells)} images" if cells else "no images"
-        raise OptionError(f"column {column!r} of {table.name} must have two values or more, got {got}")
+        got = f"only {cells[0]!r}" if cells else "no images"
+        raise OptionError(f"column {column!r} of {table.name} must have at least two values, got {got}")
     return cells
 
 
@@ -105,13 +109,13 @@ Matching = Literal["equal", "named", "path"]
 
 @dataclass(frozen=True)
 class HoldOutProtocol:
-    """A rule that says which images are held out.
+    """A rule for which images are held out: those whose value in a column matches one of some values.
 
-    An image is held out if its value in a column is one of some values. What that means is the `matching`:
+    The `matching` is one of:
 
-    * `equal`: the value is equal to one of them;
-    * `named`: the same, but one that no image has stands for all values that it is a part of;
-    * `path`: one of them is a part of the image's path, folders included, whatever the column.
+    * `equal`: the values are equal;
+    * `named`: the same, but a value that no image has matches all values that contain it;
+    * `path`: the path of the image contains a value, whatever the column.
     """
 
     name: str
@@ -121,17 +125,16 @@ class HoldOutProtocol:
     about: str = ""
 
     def split(self, table: ImageTable, *, held_out: str | None = None) -> Split:
-        """The images to train on and those that are held out.
+        """Return the split of a table.
 
         Args:
-            table: a `Dataset` with the protocol's column.
-            held_out: another value than the published ones, where the protocol has one: any style.
+            table: a `Dataset` with the column of the protocol.
+            held_out: replaces the published value, such as another style; only for protocols with one value.
         """
         chosen = self.values if held_out is None else (held_out,)
         if held_out is not None and len(self.values) != 1:
             raise OptionError(
-                f"held_out must not be given for {self.name}, which holds out {len(self.values)} names, got "
-                f"{held_out!r}"
+                f"held_out cannot be used with {self.name}, which holds out {len(self.values)} names"
             )
         cells = np.array(table.column(self.column))
         held = _inside(np.array(table.ids), chosen) if self.matching == "path" else self._held(cells, chosen)
@@ -150,7 +153,7 @@ class HoldOutProtocol:
 
 
 def _inside(texts: NDArray[np.str_], parts: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Which texts have one of some parts in them."""
+    """Return which texts contain one of some parts."""
     held = np.zeros(len(texts), np.bool_)
     for part in parts:
         held |= np.char.find(texts, part) >= 0
@@ -168,10 +171,10 @@ crescent_moon mount_fuji mobile_phone_off no_smoking_symbol glowing_star evergre
 umbrella_with_rain_drops racing_car factory_worker pencil
 """
 _SUBTYPES = tuple(_NAMES.split())
-"""The names that the paper holds out. Four are no subtype by themselves, but a part of 16 subtypes' names."""
+"""The names that the paper holds out. Four are not subtypes themselves, but parts of 16 names of subtypes."""
 
 protocols: Registry[HoldOutProtocol] = Registry("protocol")
-"""Every published protocol by its name."""
+"""Published protocols by name."""
 
 for _protocol in (
     HoldOutProtocol(
@@ -183,7 +186,7 @@ for _protocol in (
         "subtype",
         _SUBTYPES,
         "path",
-        about="the same names anywhere in the path, as the released program looks for them",
+        about="the same names anywhere in the path, as in the released program",
     ),
     HoldOutProtocol("icons-50-traditional", "version", ("2",), about="rendition 2 of an icon"),
     HoldOutProtocol(
@@ -191,17 +194,17 @@ for _protocol in (
         "version",
         ("_2",),
         "path",
-        about="_2 anywhere in the path, as the released program looks for it",
+        about="_2 anywhere in the path, as in the released program",
     ),
     *(
         HoldOutProtocol(
             f"cifar-100-coarse-{count}",
             "subtype",
             tuple(name for one in superclasses("cifar-100-coarse") for name in one.members[:count]),
-            about=f"{count} of the five classes in each broad class of CIFAR-100",
+            about=f"{count} of the five classes in each superclass of CIFAR-100",
         )
         for count in range(1, 5)
     ),
-    HoldOutProtocol("imagenet-25", "part", ("unseen",), about="synsets that ImageNet-1k does not have"),
+    HoldOutProtocol("imagenet-25", "part", ("unseen",), about="synsets that ImageNet-1k lacks"),
 ):
     protocols.register(_protocol.name, _protocol)

@@ -1,4 +1,4 @@
-"""Images in files: read with care, cropped as the published sets were, encoded."""
+"""Reading, resizing, cropping and writing of image files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two passes of Pillow's resizing, with Numba."""
+"""The two passes of Pillow's resizing in Numba."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HALF = 1 << 21
 
 @intrinsic
 def _weigh_pixels(typing_context, target, at, source, start, weights, count):
-    """Mix `count` pixels of three values from `source[start]` on, to 8 bits, and write them to `target[at]`.
+    """Write the weighted sum of `count` pixels from `source[start]` on to `target[at]`, as 8-bit values.
 
-    Four values are read and written for three: the fourth is the next pixel's, which is written after.
+    Four values are read and written instead of three; the next pixel overwrites the fourth.
     """
     place = numba.intp
     signature = numba.void(target, place, source, place, weights, place)
@@ -51,7 +51,7 @@ def _weigh_pixels(typing_context, target, at, source, start, weights, count):
 
 @exact_kernel
 def resize_rows(pixels, starts, counts, weights, out):
-    """Along the rows: `pixels` is `(h, w, c)`, `out` is flat, `(h, places, c)` and a value more."""
+    """Resize the rows of `pixels` `(h, w, c)` into `out`, which is flat and has an extra value."""
     height, width, channels = pixels.shape
     values = pixels.reshape(pixels.size)
     for y in range(height):
@@ -70,7 +70,7 @@ def resize_rows(pixels, starts, counts, weights, out):
 
 @exact_kernel
 def resize_down(rows, starts, counts, weights, out):
-    """Down the columns: `rows` is `(h, w, c)`, `out` is `(places, w, c)`; four rows at a time."""
+    """Resize the columns of `rows` `(h, w, c)` into `out`, four rows at a time."""
     last, line = len(rows) - 1, rows.shape[1] * rows.shape[2]
     lines, targets = rows.reshape(len(rows), line), out.reshape(len(out), line)
     total = np.empty(line, np.int32)

@@ -1,8 +1,9 @@
-"""Resizing and cropping arrays in one go, with the pixels that Pillow gives.
+"""Resizing and cropping of arrays in one step, with the same pixels as Pillow.
 
-Pillow resizes in two passes, along the rows and then down the columns, each rounded to 8 bits, with weights
-of 22 bits. The same integers are taken here, only where the crop needs them, and on the array itself:
-Pillow's own images have four bytes a pixel, so that to go there and back takes as long as the resizing.
+Pillow resizes in two passes, along the rows and then along the columns, each rounded to 8 bits, with
+weights of 22 bits. The same integer arithmetic is done here, only for the pixels inside the crop, and on
+the array itself: converting to Pillow's images of four bytes per pixel and back takes as long as the
+resizing.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 
 _BITS = 22
-"""Of Pillow's weights, after the point."""
+"""Fractional bits of Pillow's weights."""
 
 
 class Box(NamedTuple):
-    """A rectangle of pixels; parts of it may lie outside the image."""
+    """A rectangle of pixels, which may exceed the image."""
 
     left: int
     top: int
@@ -29,7 +30,7 @@ class Box(NamedTuple):
 
 
 def short_side_size(width: int, height: int, side: int) -> tuple[int, int]:
-    """Width and height with a short side of `side` pixels; the long one is rounded down.
+    """Return width and height with a short side of `side` pixels; the long side is rounded down.
 
     >>> short_side_size(500, 375, 256)
     (341, 256)
@@ -40,13 +41,13 @@ def short_side_size(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def center_box(width: int, height: int, side: int) -> Box:
-    """The square in the middle; a half pixel goes to the even side, as in torchvision."""
+    """Return the central square; half pixels are rounded to even, as in torchvision."""
     left, top = round((width - side) / 2), round((height - side) / 2)
     return Box(left, top, left + side, top + side)
 
 
 def crop_box(pixels: Bytes, box: Box) -> Bytes:
-    """The pixels in a box, `(h, w, c)`, black where it lies outside the image."""
+    """Return the pixels in a box, `(h, w, c)`, black outside the image."""
     height, width, channels = pixels.shape
     inside = _inside(box, width, height)
     cut = pixels[inside.top : inside.bottom, inside.left : inside.right]
@@ -65,12 +66,12 @@ def _inside(box: Box, width: int, height: int) -> Box:
 
 
 def resize_crop(pixels: Bytes, size: tuple[int, int], box: Box | None = None) -> Bytes:
-    """What Pillow's bilinear `resize(size).crop(box)` gives, and no pixel of the rest is worked out.
+    """Return the same pixels as Pillow's bilinear `resize(size).crop(box)`, computing only those in the box.
 
     Args:
-        pixels: `(h, w, c)` with one channel or three.
-        size: width and height of the whole image after resizing.
-        box: the part of it that is wanted; all of it if None.
+        pixels: array `(h, w, c)` with one or three channels.
+        size: width and height after resizing.
+        box: the part to compute; all by default.
     """
     height, width = pixels.shape[:2]
     box = Box(0, 0, *size) if box is None else box
@@ -84,7 +85,7 @@ def resize_crop(pixels: Bytes, size: tuple[int, int], box: Box | None = None) ->
 
 
 def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
-    """A box that lies inside the resized image."""
+    """Return the pixels of a box inside the resized image."""
     height, width = pixels.shape[:2]
     across = _weights(width, size[0], box.left, box.right)
     down = _weights(height, size[1], box.top, box.bottom)
@@ -96,9 +97,9 @@ def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
 
 
 def columns_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
-    """Whether Pillow begins with the columns, as it does since version 13 where they shrink most.
+    """Return whether Pillow resizes columns first, as since version 13 if they shrink most.
 
-    Older versions always begin with the rows, but for images a hundred times as high as wide.
+    Older versions resize rows first, except for images a hundred times as high as wide.
 
     Args:
         before: height and width of the image.
@@ -109,53 +110,53 @@ def columns_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
 
 
 class _Weights(NamedTuple):
-    """For each place after resizing, the places before that it is mixed from."""
+    """Interpolation weights along one axis, for each output position."""
 
     starts: NDArray[np.int64]
     counts: NDArray[np.int64]
     weights: NDArray[np.int32]
-    """One row a place, with zeros up to a multiple of four; sums are 2²², up to rounding."""
+    """One row per position, zero-padded to a multiple of four; rows sum to 2²², up to rounding."""
     first: int
     last: int
-    """What is needed before: from `first` up to `last`."""
+    """Range of input positions that are needed."""
 
 
 @lru_cache(maxsize=256)
 def _weights(before: int, after: int, start: int, stop: int) -> _Weights:
-    """A triangle around each place from `start` to `stop`, as wide as Pillow makes it.
+    """Return the triangle filter of Pillow for output positions from `start` to `stop`.
 
-    Every step is that of Pillow in double precision, in its order.
+    The double-precision operations and their order are those of Pillow.
     """
     scale = before / after
     reach = max(scale, 1.0)
     centers = (np.arange(start, stop) + 0.5) * scale
     starts = np.maximum((centers - reach + 0.5).astype(np.int64), 0)
     counts = np.minimum((centers + reach + 0.5).astype(np.int64), before) - starts
-    shares = np.zeros((len(centers), -(-int(counts.max(initial=0)) // 4) * 4))
+    kernel = np.zeros((len(centers), -(-int(counts.max(initial=0)) // 4) * 4))
     total = np.zeros(len(centers))
-    for k in range(shares.shape[1]):
+    for k in range(kernel.shape[1]):
         distance = np.abs((k + starts - centers + 0.5) * (1.0 / reach))
-        shares[:, k] = np.where((k < counts) & (distance < 1), 1.0 - distance, 0.0)
-        total += shares[:, k]
-    shares /= np.where(total == 0, 1.0, total)[:, None]
-    weights = (0.5 + shares * (1 << _BITS)).astype(np.int32)
+        kernel[:, k] = np.where((k < counts) & (distance < 1), 1.0 - distance, 0.0)
+        total += kernel[:, k]
+    kernel /= np.where(total == 0, 1.0, total)[:, None]
+    weights = (0.5 + kernel * (1 << _BITS)).astype(np.int32)
     ends = starts + counts
     return _Weights(starts, counts, weights, int(starts.min(initial=before)), int(ends.max(initial=0)))
 
 
 def _mix_across(pixels: Bytes, across: _Weights, first: int) -> Bytes:
-    """The pass along the rows; the first column of `pixels` is number `first` of the image."""
+    """Resize along the rows; the first column of `pixels` is column `first` of the image."""
     from beaufort.data.images._framing_cpu import resize_rows
 
     height, _, channels = pixels.shape
-    places = len(across.starts)
-    lines = np.empty(height * places * channels + 1, np.uint8)  # the kernel writes a value more
+    width = len(across.starts)
+    lines = np.empty(height * width * channels + 1, np.uint8)  # the kernel writes one more value
     resize_rows(pixels, across.starts - first, across.counts, across.weights, lines)
-    return lines[:-1].reshape(height, places, channels)
+    return lines[:-1].reshape(height, width, channels)
 
 
 def _mix_down(rows: Bytes, down: _Weights) -> Bytes:
-    """The pass down the columns, of rows that begin with the first one that is needed."""
+    """Resize along the columns; `rows` begins with the first row that is needed."""
     from beaufort.data.images._framing_cpu import resize_down
 
     out = np.empty((len(down.starts), *rows.shape[1:]), np.uint8)

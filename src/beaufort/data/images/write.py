@@ -1,4 +1,4 @@
-"""From an image to the bytes of a file."""
+"""Encoding of images."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from beaufort.data.images.read import flatten
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file that images are written as."""
+    """A format of image files."""
 
     name: str
-    """As Pillow calls it."""
+    """Name in Pillow."""
     suffixes: tuple[str, ...]
-    """Endings in lower case; the first is used where the name has none of them."""
+    """Extensions in lower case; the first is the default."""
     alpha: bool
-    """Whether it keeps transparency."""
+    """Whether it supports transparency."""
     options: Mapping[str, Any] = field(default_factory=dict)
     lossless: bool = True
 
@@ -35,11 +35,11 @@ FORMATS: dict[str, Format] = {
     "tiff": Format("TIFF", (".tif", ".tiff"), True, {"compression": "tiff_deflate"}),
     "bmp": Format("BMP", (".bmp",), False),
 }
-"""What can be written, by name. All but JPEG keep every value."""
+"""Supported formats by name; all but JPEG are lossless."""
 
 
 def format_of(name: str) -> Format:
-    """The format that a file name's ending stands for; PNG where it stands for none that can be written.
+    """Return the format for a file name; PNG for unknown extensions.
 
     >>> format_of("cat.JPEG").name, format_of("cat.gif").name
     ('JPEG', 'PNG')
@@ -49,13 +49,11 @@ def format_of(name: str) -> Format:
 
 
 def encode(image: Image.Image, kind: Format, quality: int = 85) -> bytes:
-    """The bytes of a file; `quality` is JPEG's. The same image gives the same bytes."""
+    """Return the bytes of a file, which are the same for the same image; `quality` is that of JPEG."""
     options = dict(kind.options) if kind.lossless else {**kind.options, "quality": quality}
     buffer = io.BytesIO()
     try:
         (image if kind.alpha else flatten(image)).save(buffer, kind.name, **options)
     except (OSError, ValueError) as error:
-        raise ImageFileError(
-            f"the result cannot be written as {kind.name} ({error}); try --format png"
-        ) from error
+        raise ImageFileError(f"cannot encode the image as {kind.name}: {error}; try --format png") from error
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Sets of corrupted images on disk: a folder, a published dataset, the gallery."""
+"""Writers of corrupted images: directories, published datasets and icons-open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrupt an image or a folder of them."""
+"""Corruption of an image file or a directory."""
 
 from __future__ import annotations
 
@@ -32,26 +32,25 @@ def corrupt_tree(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Write `output/<corruption>/<severity>/<path in source>` for every image of the source.
+    """Write `output/<corruption>/<severity>/<path in source>` for all images of a source.
 
-    An image's identity is its path in the source, so the pixels depend on nothing but the image, that
-    path, the seed and the scale. Outputs that are there already are skipped: a job that was interrupted
-    goes on where it was. An image that cannot be read is a failure in the outcome, and the rest is done.
+    The pixels depend only on the image, its path in the source, the seed and the scale. Existing outputs are
+    skipped, so an interrupted job can be resumed. Unreadable images become failures in the outcome.
 
     Args:
-        source: an image, or a folder that is searched with all folders below it.
-        output: a folder outside of the source; made if missing.
+        source: an image, or a directory, which is searched recursively.
+        output: a directory outside the source; created if missing.
         names: corruptions, subsets such as `common`, `all`, `weather`, or chains such as
             `fog@2+jpeg_compression@3`, which are written to `output/<chain>/<path in source>`.
-        severities: from 1 to 5, also between the whole ones; chains have their own.
-        seed: any integer.
-        scale: which published constants to use; see `Corruption.__call__`.
-        file_format: `png`, `jpeg`, or `keep` for that of the source's name. What cannot be written as it came
-            (GIF and the rarer formats) is kept as PNG, whose name then ends in .png. A format without
-            transparency gets the image laid on white before it is corrupted.
-        quality: of JPEG files.
-        jobs: threads; as many as there are processors if None.
-        progress: called as outputs are dealt with.
+        severities: numbers from 1 to 5, also fractional; chains have their own.
+        seed: an integer.
+        scale: published constants to use; see `Corruption.__call__`.
+        file_format: `png`, `jpeg`, or `keep` for the format of the source. Formats that cannot be written,
+            such as GIF, become PNG. For formats without transparency, images get a white background before
+            they are corrupted.
+        quality: quality of JPEG files.
+        jobs: number of threads; by default, that of the processors.
+        progress: called with the number of finished outputs and their total.
     """
     source, output = Path(source), Path(output)
     chosen = corruption_names(names)

@@ -1,4 +1,4 @@
-"""The images of a folder tree, folder by folder, in a fixed order."""
+"""Source images of writers, from directory trees or datasets, in a fixed order."""
 
 from __future__ import annotations
 
@@ -25,65 +25,65 @@ _WNID = re.compile(r"n\d{8}")
 
 
 class SourceFolder(NamedTuple):
-    """A folder of the source and the images directly in it."""
+    """A directory of the source and the images directly in it."""
 
     relative: PurePosixPath
     images: tuple[str, ...] = ()
     ignored: int = 0
-    """Files that are not called like images."""
+    """Number of files without the name of an image."""
     failure: Failure | None = None
 
 
 def check_apart(source: Path, output: Path, *, deep: bool = True) -> None:
-    """Refuse an output that lies in the source: what is in it would be taken for sources.
+    """Reject an output directory inside the source: its files would become sources.
 
     Args:
-        source: an image, or a folder.
-        output: where to write.
-        deep: whether folders below the source are part of it.
+        source: an image or a directory.
+        output: the output directory.
+        deep: whether directories below the source are part of it.
     """
     if not source.exists():
-        raise OptionError(f"source {source} does not exist; give an image or a folder of images")
+        raise OptionError(f"source not found: {source}")
     try:
         place, target = source.resolve(), output.resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a link that leads to itself, a NUL in the name
-        raise OptionError(f"the output {output} cannot be written to ({error}); use another folder") from None
+    except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a NUL in the name
+        raise OptionError(f"cannot write to {output}: {error}") from None
     if source.is_dir() and (target.is_relative_to(place) if deep else target == place):
-        raise OptionError(f"output must lie outside of the source {source}, got {output}")
+        raise OptionError(f"output must be outside the source {source}, got {output}")
 
 
 class SourceImages(Protocol):
-    """Images by the path that their outputs have below `corruption/severity`."""
+    """Images by the path of their outputs below `corruption/severity`."""
 
     @property
     def alone(self) -> bool:
-        """Whether this is one image."""
+        """Whether the source is a single file."""
 
     def folders(self) -> Iterator[SourceFolder]:
-        """Every folder with the names of its images, in a fixed order."""
+        """Yield all directories with the names of their images, in a fixed order."""
 
     def size(self, image: PurePosixPath) -> int:
-        """How many pixels it has, where that is known before it is decoded; else 0."""
+        """Return the number of pixels if it is known before decoding; otherwise 0."""
 
     def read(self, image: PurePosixPath) -> Image.Image:
-        """The image that is corrupted."""
+        """Return the image to corrupt."""
 
     def identity(self, image: PurePosixPath) -> str:
-        """What its randomness comes from."""
+        """Return the id that determines its randomness."""
 
 
 def prepare_image(image: Image.Image, steps: Sequence[Step]) -> Image.Image:
-    """An image in color after some steps, with the pixels that a run corrupts."""
+    """Return an RGB image after some steps, with the same pixels as in a run."""
     return Image.fromarray(prepare(np.asarray(image.convert("RGB")), steps))
 
 
 @dataclass(frozen=True)
 class FolderImages:
-    """A file, or all below a folder; an image's identity is its path there."""
+    """A file, or all files below a directory; the id of an image is its path there."""
 
     source: Path
     output: Path
-    """Never entered, should it lie in the source."""
+    """Never searched, even inside the source."""
     decode: Callable[[Path], Image.Image]
 
     @cached_property
@@ -109,13 +109,13 @@ class FolderImages:
         return self.decode(self._root / image)
 
     def identity(self, image: PurePosixPath) -> str:
-        """The path as text that can be hashed, whatever bytes the file system allows in a name."""
+        """Return the path as valid Unicode."""
         return os.fsencode(image.as_posix()).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
 class DatasetImages:
-    """A folder a class, as published; an image's identity is its id, as in a run."""
+    """A dataset, written as one directory per class; images keep their ids."""
 
     dataset: Dataset
     prepare: Callable[[Image.Image], Image.Image]
@@ -123,7 +123,7 @@ class DatasetImages:
 
     @cached_property
     def _places(self) -> dict[PurePosixPath, list[int]]:
-        """Places in the dataset by path; two at one path are told."""
+        """Indices in the dataset by path; several at one path are failures."""
         found: dict[PurePosixPath, list[int]] = {}
         names = _folder_names(self.dataset.classes)
         for place, (name, label) in enumerate(zip(self.dataset.ids, self.dataset.labels, strict=True)):
@@ -142,7 +142,7 @@ class DatasetImages:
         for path, places in self._places.items():
             for again in places[1:]:
                 first = self.dataset.ids[places[0]]
-                message = f"its outputs would be called {path}, as those of {first}; rename it"
+                message = f"its outputs would have the same name {path} as those of {first}"
                 yield SourceFolder(path.parent, failure=Failure(self.dataset.ids[again], message))
         for folder in sorted(by_folder):
             yield SourceFolder(folder, tuple(sorted(by_folder[folder])))
@@ -159,7 +159,7 @@ class DatasetImages:
 
 
 def _folder_names(classes: tuple[str, ...]) -> list[str]:
-    """Folders of classes: WordNet ids where the classes are ImageNet's; else names that a file system takes.
+    """Return directory names of classes: WordNet ids for classes of ImageNet, or valid file names.
 
     >>> _folder_names(("tench", "goldfish")), _folder_names(("his/hers", "mine"))
     (['n01440764', 'n01443537'], ['his_hers', 'mine'])
@@ -174,9 +174,9 @@ def _folder_names(classes: tuple[str, ...]) -> list[str]:
 
 
 def _are_numbers_of_imagenet(classes: tuple[str, ...], wnids: list[str]) -> bool:
-    """Whether labels are ImageNet's class numbers: names that are known say so, and none says otherwise.
+    """Return whether labels are class numbers of ImageNet, judged by the names of some classes.
 
-    Classes that no image is of are called by their number; two classes that share a name have none here.
+    Other classes may have their number as name, or a name that two classes of ImageNet share.
     """
     known = class_ids("imagenet-1k")
     named = [(wnid, label) for label, wnid in enumerate(wnids) if _WNID.fullmatch(wnid)]

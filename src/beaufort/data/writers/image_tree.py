@@ -1,7 +1,7 @@
-"""One tree of images into one tree a corruption and severity: `output/corruption/severity/…`.
+"""Writing of a tree of images for each corruption and severity: `output/corruption/severity/…`.
 
-An image is decoded once and every output that is missing is made from it. Images are independent:
-what one comes to does not depend on the others, their order, or the number of threads.
+An image is decoded once for all missing outputs. The outputs of an image do not depend on other images, their
+order, or the number of threads.
 """
 
 from __future__ import annotations
@@ -28,30 +28,29 @@ from beaufort.data.writers.output_folder import Failure, Outcome, Progress, stop
 from beaufort.data.writers.variants import Variant
 
 _LARGE = 16_000_000
-"""Pixels from which images are read and made one at a time, so that memory does not grow with threads."""
+"""Images of more pixels are processed one at a time, so that memory does not grow with threads."""
 
 
 Content = Callable[[Image.Image, Variant, str, Format], bytes]
-"""From an image, what to make of it, its identity and a format to the bytes of a file."""
+"""Returns the bytes of an output file for an image, a variant, an image id and a format."""
 
 
 @dataclass(frozen=True)
 class TreeJob:
-    """What is to be made of which images, and how."""
+    """The images and outputs of a job."""
 
     images: SourceImages
     output: Path
     variants: Sequence[Variant]
     target: Callable[[str], tuple[str, Format]]
-    """A source's name → the output's name and format."""
+    """Returns the name and format of the output for the name of a source."""
     content: Content
-    """What makes an output."""
     limit: int | None = None
-    """How many images at most."""
+    """Maximum number of images."""
 
 
 def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
-    """What makes a corrupted image's file; `quality` is JPEG's."""
+    """Return a function that makes the file of a corrupted image; `quality` is that of JPEG."""
 
     def content(image: Image.Image, variant: Variant, identity: str, kind: Format) -> bytes:
         made = variant.chain(image, ids=[identity], seed=seed, scale=scale)
@@ -61,35 +60,34 @@ def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
 
 
 class _Task(NamedTuple):
-    """An image and the outputs of it that are missing."""
+    """An image and its missing outputs."""
 
     image: PurePosixPath
-    """Its path below a corruption and severity."""
+    """Path below a corruption and severity."""
     kind: Format
     outputs: tuple[tuple[Variant, Path], ...]
 
 
 class _TaskOutcome(NamedTuple):
     outputs: int
-    """Dealt with."""
+    """Number of outputs, including failures."""
     done: int = 0
     failures: Sequence[Failure] = ()
 
 
 def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
-    """Make what is missing of a tree."""
+    """Write the missing outputs of a tree."""
     run = _TreeRun(job, progress)
     run_bounded(run.make, run.tasks(), run.collect, jobs=jobs, stop=run.stop)
     missing = [Failure(name, message) for name, message in run.unavailable.items()]
     if not (run.dealt_with or run.failures or run.stopped):
-        message = "no image was found; files are looked at whose names end as images' do"
-        missing.append(Failure(".", message))
+        missing.append(Failure(".", "no images found; files are recognized by their extensions"))
     failures = tuple(sorted({*run.failures, *missing}))  # one image may have several tasks
     return Outcome(run.done, run.skipped, failures, run.ignored, run.stopped)
 
 
 class _TreeRun:
-    """A job under way: what its threads share."""
+    """The state of a running job, shared by its threads."""
 
     def __init__(self, job: TreeJob, progress: Progress | None) -> None:
         self.job = job
@@ -105,7 +103,7 @@ class _TreeRun:
         self.dealt_with = self.done = self.skipped = self.ignored = 0
         self.failures: list[Failure] = []
 
-    # In the caller's thread: what there is to do, and what came of it.
+    # The following methods run in the thread of the caller.
 
     def collect(self, outcome: _TaskOutcome) -> None:
         self.dealt_with += outcome.outputs
@@ -129,15 +127,15 @@ class _TreeRun:
         folders = {variant: self.job.output / variant.folder / relative for variant in self.job.variants}
         try:
             present = {variant: self.present(folder) for variant, folder in folders.items()}
-        except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
-            failure = Failure(relative.as_posix(), f"its outputs cannot be written ({_reason(error)})")
+        except (OSError, RuntimeError, BeaufortError) as error:  # a link to itself is a RuntimeError
+            failure = Failure(relative.as_posix(), f"cannot write its outputs: {_reason(error)}")
             self.collect(_TaskOutcome(len(images) * len(folders), failures=[failure]))
             return
         taken: dict[str, str] = {}
         for name in images:
             target, kind = self.job.target(name)
             if (first := taken.setdefault(target, name)) != name:
-                message = f"its outputs would be called {target}, as those of {first}; rename it"
+                message = f"its outputs would have the same name {target} as those of {first}"
                 failure = Failure((relative / name).as_posix(), message)
                 self.collect(_TaskOutcome(len(folders), failures=[failure]))
                 continue
@@ -151,10 +149,10 @@ class _TreeRun:
                 yield _Task(relative / name, kind, tuple(missing))
 
     def present(self, folder: Path) -> set[str]:
-        """The names in an output folder; drafts of killed runs are deleted on the way."""
+        """Return the names in an output directory, and delete drafts of killed runs."""
         root = self.job.output.resolve()
         if not folder.resolve().is_relative_to(root):
-            raise OptionError(f"{folder} leads out of {root} through a link")
+            raise OptionError(f"the link {folder} leads out of {root}")
         try:
             with os.scandir(folder) as entries:
                 names = {entry.name for entry in entries if entry.is_file()}
@@ -164,18 +162,18 @@ class _TreeRun:
             remove_leftover(folder / name)
         return names
 
-    # In the worker threads.
+    # The following methods run in worker threads.
 
     def make(self, task: _Task) -> _TaskOutcome:
-        """Decode an image and make its outputs; a failure with it is part of the outcome."""
+        """Decode an image and write its outputs; failures are part of the outcome."""
         with self.large if self.job.images.size(task.image) > _LARGE else nullcontext():
             path, count, done = task.image.as_posix(), len(task.outputs), 0
             try:
                 image = self.job.images.read(task.image)
                 if min(image.size) < MIN_SIDE:
                     raise ImageFileError(
-                        f"the image has {image.height} × {image.width} pixels; both sides must be at least "
-                        f"{MIN_SIDE}: enlarge it first"
+                        f"both sides of an image must be at least {MIN_SIDE} pixels, got {image.height} × "
+                        f"{image.width}"
                     )
             except (BeaufortError, OSError) as error:
                 return _TaskOutcome(count, failures=[Failure(path, _reason(error))])
@@ -189,7 +187,7 @@ class _TreeRun:
             return _TaskOutcome(count, done, failures)
 
     def make_one(self, image: Image.Image, task: _Task, variant: Variant, target: Path) -> bool:
-        """Write one output; False if the job is stopping, or files of the corruption are missing."""
+        """Write one output; return False if the job is stopping or files of the corruption are missing."""
         if self.stop.is_set() or variant.name in self.unavailable:
             return False
         try:
@@ -210,7 +208,7 @@ class _TreeRun:
 
 
 def _by_corruption(task: _Task) -> Iterator[_Task]:
-    """A task for each corruption, so that one image can keep several threads busy."""
+    """Yield a task for each corruption, so that a single image can use several threads."""
     for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
         yield task._replace(outputs=tuple(outputs))
 
@@ -228,17 +226,17 @@ def _reason(error: BaseException) -> str:
 T = TypeVar("T")
 R = TypeVar("R")
 
-_AHEAD = 2
-"""Tasks taken from the stream for each thread, under way or waiting."""
+_TASKS_PER_THREAD = 2
+"""Number of submitted tasks for each thread, running or waiting."""
 
 
 def run_bounded(
     work: Callable[[T], R], tasks: Iterable[T], collect: Callable[[R], None], *, jobs: int, stop: Event
 ) -> None:
-    """Do `work` on each task in `jobs` threads; hand each result to `collect` in the caller's thread.
+    """Call `work` on each task in `jobs` threads, and `collect` on each result in the thread of the caller.
 
-    The order of results is not that of tasks. When `stop` is set no further task is taken. An error, or
-    an interruption, sets it, waits for what is under way, and goes on to the caller.
+    The order of results is arbitrary. When `stop` is set, no further tasks are taken. An error or an
+    interruption sets it, waits for running tasks, and is raised again.
     """
     waiting: set[Future[R]] = set()
 
@@ -255,7 +253,7 @@ def run_bounded(
                 if stop.is_set():
                     break
                 waiting.add(pool.submit(work, task))
-                drain(_AHEAD * jobs - 1)
+                drain(_TASKS_PER_THREAD * jobs - 1)
             drain(0)
         except BaseException:
             stop.set()
@@ -266,7 +264,7 @@ def run_bounded(
 
 @contextlib.contextmanager
 def _one_thread_in_opencv() -> Iterator[None]:
-    """Keep OpenCV from starting threads of its own inside ours."""
+    """Disable the threads of OpenCV."""
     import cv2
 
     before = cv2.getNumThreads()

@@ -1,4 +1,4 @@
-"""What a command that makes images did: files written, and what failed."""
+"""Output directories of writers: their settings, and the outcome of a job."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from typing import Any, NamedTuple, TypeAlias
 
 from beaufort._core.errors import OptionError
 from beaufort._core.files import remove_leftovers, write_bytes
+from beaufort._core.validation import validate_output_directory
 from beaufort.corruptions import corruptions
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called in the caller's thread with the number of outputs dealt with, and their total."""
+"""Called in the thread of the caller with the number of finished outputs and their total."""
 
 
 class Failure(NamedTuple):
-    """An output that could not be made, while others were."""
+    """An output that could not be written."""
 
     path: str
-    """A file or folder relative to the source, or the corruption that could not be made at all."""
+    """A file or directory relative to the source, or a corruption."""
     message: str
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was done."""
+    """The outcome of a job."""
 
     done: int = 0
-    """Files written."""
+    """Number of files written."""
     skipped: int = 0
-    """Files that were there already."""
+    """Number of files that existed."""
     failures: tuple[Failure, ...] = ()
-    """Outputs that could not be made, sorted by path."""
+    """Outputs that could not be written, sorted by path."""
     ignored: int = 0
-    """Files of the source that are not called like images."""
+    """Number of files in the source without the name of an image."""
     stopped: str | None = None
-    """Why it ended early; None if it did not."""
+    """Why the job ended early; None if it did not."""
 
     @property
     def ok(self) -> bool:
-        """Whether everything that was asked for is there now."""
+        """Whether all outputs exist."""
         return not self.failures and self.stopped is None
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
+        """Return the outcome as JSON values."""
         return {
             "done": self.done,
             "skipped": self.skipped,
@@ -56,30 +57,26 @@ class Outcome:
         }
 
 
-_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+_PERSISTENT = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 _NOTE = "beaufort.json"
 
 
 def stop_reason(path: Path, error: OSError) -> str | None:
-    """Why a job stops, if the next file would meet the same error; None for an error of this one file."""
-    if error.errno not in _HOPELESS:
+    """Return why a job stops if other files would fail too; None for an error of a single file."""
+    if error.errno not in _PERSISTENT:
         return None
-    what = f"{path} could not be written ({error.strerror})"
-    return f"{what}; what is complete stays, and a second run makes the rest"
+    return f"cannot write {path}: {error.strerror}; complete files are kept, and the same command resumes"
 
 
 def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Make the folder if it is missing, and note what it is made with; the reason if the disk is full.
+    """Create a directory if necessary and store the settings; return the reason if the disk is full.
 
-    A folder that was made with other settings, or with another version of one of the corruptions, is
-    refused: its files would be taken for ones of this run. Runs may differ in the corruptions and the
-    severities, which have folders of their own.
+    A directory with other settings, or another version of a corruption, is rejected: its files would be
+    taken for files of this run. Corruptions and severities may differ, as they have their own directories.
     """
     from beaufort import __version__
 
-    if output.exists() and not output.is_dir():
-        raise OptionError(f"output must be a folder, got the file {output}")
-    remove_leftovers(output)
+    remove_leftovers(validate_output_directory(output))
     before = _read(output / _NOTE)
     _check_same(output, before.get("settings", settings), settings)
     links = {link.partition("@")[0] for name in names for link in name.split("+")}
@@ -100,9 +97,7 @@ def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]
     except OSError as error:
         if reason := stop_reason(output, error):
             return reason
-        raise OptionError(
-            f"the output folder {output} cannot be written to ({error.strerror or error}); use another"
-        ) from None
+        raise OptionError(f"cannot write to {output}: {error.strerror or error}") from None
     return None
 
 
@@ -112,15 +107,17 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise OptionError(f"{path}, which says how the folder was made, cannot be read ({error})") from None
+        raise OptionError(f"cannot read {path}: {error}") from None
     parts = ("settings", "corruptions")
     if not isinstance(note, dict) or not all(isinstance(note.get(part, {}), dict) for part in parts):
-        raise OptionError(f"{path} was not written by Beaufort; use another output folder")
+        raise OptionError(f"{path} was not written by Beaufort; use another output directory")
     return note
 
 
 def _check_same(output: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if differing:
-        shown = ", ".join(f"{name} {before.get(name)!r} and not {now.get(name)!r}" for name in differing)
-        raise OptionError(f"{output} was made with {shown}; use another output folder, or the same settings")
+        values = ", ".join(f"{name} {before.get(name)!r}, not {now.get(name)!r}" for name in differing)
+        raise OptionError(
+            f"{output} was made with {values}; use another output directory or the same settings"
+        )

@@ -1,7 +1,7 @@
-"""The datasets that are published as arrays: MNIST-C, CIFAR-10-C and CIFAR-100-C.
+"""Writers of datasets published as arrays: MNIST-C, CIFAR-10-C and CIFAR-100-C.
 
-An array is written from front to back in chunks, so memory holds one chunk, and a full disk is an error
-like any other (writing through a memory map would end the process).
+Arrays are written sequentially in chunks: memory holds one chunk, and a full disk raises an error, whereas
+writing through a memory map would kill the process.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ IDENTITY = "identity"
 
 _CHUNK = 2048
 _SHALLOW = ("cifar", "cifar-100-coarse", "mnist", "npy")
-"""Kinds of datasets that are files of fixed names in a folder, whatever lies in folders below it."""
+"""Kinds of datasets with fixed file names in one directory, which ignore its subdirectories."""
 _CLASSES = {"cifar10-c": 10, "cifar10-c-bar": 10, "cifar10-p": 10, "cifar100-c": 100}
 
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `make_dataset`, checked."""
+    """The validated arguments of `make_dataset`."""
 
     dataset: str
     source: str
-    """A text for `load_dataset`."""
+    """A dataset spec."""
     output: Path
     names: tuple[str, ...]
     seed: int
@@ -50,7 +50,7 @@ class Request:
     progress: Progress | None
 
     def claim(self, names: Sequence[str] = (), **more: Any) -> str | None:
-        """Claim the output folder for these settings; the reason if the disk is full."""
+        """Claim the output directory for these settings; return the reason if the disk is full."""
         settings = {"command": "make", "dataset": self.dataset, "seed": self.seed, **more}
         return claim_folder(self.output, settings, names)
 
@@ -74,23 +74,23 @@ class CleanImages:
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """A file to make: its shape, and its rows in chunks."""
+    """A file to write, with its rows in chunks."""
 
     path: Path
     corruption: str
-    """What its rows are corrupted with; '' if they are not images, or clean ones."""
+    """Corruption of the images; '' for clean images and labels."""
     dtype: type
     shape: tuple[int, ...]
     chunks: Callable[[], Iterator[NDArray[Any]]]
 
     @classmethod
     def of(cls, path: Path, array: NDArray[Any]) -> ArrayFile:
-        """The file of an array in memory."""
+        """Return the file of an array in memory."""
         return cls(path, "", array.dtype.type, array.shape, lambda: iter([array]))
 
 
 def make_mnist(request: Request) -> Outcome:
-    """`output/<corruption>/{train,test}_{images,labels}.npy` at the published severities."""
+    """Write `output/<corruption>/{train,test}_{images,labels}.npy` at the published severities."""
     chains = {name: Chain.parse(name) for name in request.names if name != IDENTITY}
     for link in (link for chain in chains.values() for link in chain.links):
         corruptions[link.name].params(link.severity, "mnist")
@@ -112,11 +112,11 @@ def make_mnist(request: Request) -> Outcome:
 
 
 def make_cifar(request: Request) -> Outcome:
-    """`output/<corruption>.npy`, all images at severity 1, then at 2 and so on; `output/labels.npy`."""
+    """Write `labels.npy` and `<corruption>.npy`, with all images at severity 1, then at 2, and so on."""
     if chains := [name for name in request.names if is_chain(name)]:
         raise OptionError(
-            f"{request.dataset} must be made of single corruptions, because a file of it has five severities "
-            f"of one, got the chain {chains[0]!r}; `beaufort corrupt` writes chains as images"
+            f"{request.dataset} cannot contain the chain {chains[0]!r}, which has no severities of its own; "
+            "`beaufort corrupt` writes chains as images"
         )
     variants(request.names, SEVERITIES, "cifar")
     test = load_cifar(request)
@@ -137,14 +137,14 @@ def _all_severities(request: Request, name: str, clean: CleanImages) -> Iterator
 
 
 def _check_apart(request: Request) -> None:
-    """Refuse an output in the folder of the source that would be a part of that dataset from then on."""
+    """Reject an output inside the source that would become a part of this dataset."""
     found = parse_spec(request.source)
     if Path(found.location).is_dir():
         check_apart(Path(found.location), request.output, deep=found.kind not in _SHALLOW)
 
 
 def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
-    """Both of MNIST's splits where a folder has them; of other datasets, what is opened."""
+    """Yield both splits of an MNIST directory, or the opened part of other datasets."""
     if dataset_kind(source) == "mnist" and "#" not in source and source not in entries:
         for split in splits_in(Path(source.removeprefix("mnist:"))):
             yield split, load_dataset(f"{source}#{split}")
@@ -154,37 +154,36 @@ def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
 
 
 def load_cifar(request: Request) -> CleanImages:
-    """All images of the source, which must be of CIFAR's shape and have its labels."""
+    """Load all images of the source, which must have the shape and labels of CIFAR."""
     _check_apart(request)
     test = _load(load_dataset(request.source), request, (32, 32, 3))
     if test.labels.max() >= (count := _CLASSES[request.dataset]):
         raise ImageFileError(
             f"labels for {request.dataset} must be from 0 to {count - 1}, got {test.labels.max()} in "
-            f"{request.source}; `beaufort ls suites` lists what is published for other classes"
+            f"{request.source}"
         )
     return test
 
 
 def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> CleanImages:
-    """All images of a dataset, which must be of one shape."""
+    """Load all images of a dataset, which must have one shape."""
     few = dataset.first(request.limit)
     images = np.empty((len(few), *shape), np.uint8)
     for place, room in enumerate(images):
         image = few[place].image
         if image.shape != shape:
             raise ImageFileError(
-                f"images for {request.dataset} must have {shape[0]} × {shape[1]} pixels and {shape[2]} "
-                f"channels, got {' × '.join(map(str, image.shape))} in {few.ids[place]}"
+                f"images for {request.dataset} must have shape {shape}, got {image.shape} in {few.ids[place]}"
             )
         room[:] = image
     return CleanImages(images, few.labels, few.ids)
 
 
 def write_arrays(arrays: Sequence[ArrayFile], progress: Progress | None) -> Outcome:
-    """Write each array that is missing; progress is counted in rows."""
+    """Write the missing arrays; progress is counted in rows."""
     for folder in {array.path.parent for array in arrays}:
         remove_leftovers(folder)
-    show = progress or (lambda _done, _total: None)
+    report = progress or (lambda _done, _total: None)
     total = sum(array.shape[0] for array in arrays)
     before = done = skipped = 0
     unavailable: dict[str, str] = {}
@@ -194,22 +193,22 @@ def write_arrays(arrays: Sequence[ArrayFile], progress: Progress | None) -> Outc
             skipped += 1
         elif array.corruption not in unavailable:
             try:
-                _write(array, lambda rows, before=before: show(before + rows, total))  # type: ignore[misc]
+                _write(array, lambda rows, before=before: report(before + rows, total))  # type: ignore[misc]
                 done += 1
             except AssetError as error:
                 unavailable[array.corruption] = str(error)
             except OSError as error:
                 if stopped := stop_reason(array.path, error):
                     break
-                raise OptionError(f"{array.path} cannot be written ({error.strerror or error})") from None
+                raise OptionError(f"cannot write {array.path}: {error.strerror or error}") from None
         before += array.shape[0]
-        show(before, total)
+        report(before, total)
     failures = tuple(Failure(name, message) for name, message in sorted(unavailable.items()))
     return Outcome(done, skipped, failures, stopped=stopped)
 
 
-def _write(array: ArrayFile, show: Callable[[int], None]) -> None:
-    """Write a .npy file; `show` is called with the rows that it has after each chunk."""
+def _write(array: ArrayFile, report: Callable[[int], None]) -> None:
+    """Write a .npy file; call `report` with the number of rows after each chunk."""
     descr = np.lib.format.dtype_to_descr(np.dtype(array.dtype))
     rows = 0
     with draft(array.path) as file:
@@ -217,4 +216,4 @@ def _write(array: ArrayFile, show: Callable[[int], None]) -> None:
         np.lib.format.write_array_header_1_0(file, header)
         for chunk in array.chunks():
             file.write(np.ascontiguousarray(chunk).data)
-            show(rows := rows + len(chunk))
+            report(rows := rows + len(chunk))

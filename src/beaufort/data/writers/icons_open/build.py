@@ -1,4 +1,4 @@
-"""Every icon of every package: drawn, laid on white, compared with what is there, written."""
+"""Building of icons-open: rasterize the icons of all packages, remove duplicates and write PNG files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from beaufort.data.writers.output_folder import Failure, Outcome, Progress, clai
 
 MANIFEST, DATASHEET = "manifest.csv", "README.md"
 _VERSION = 1
-"""Goes up when the same packages give other images."""
+"""Must be raised when the same packages give other images."""
 
 
 class _Candidate(NamedTuple):
@@ -51,15 +51,15 @@ def make_icons_open(
     packages: Sequence[IconPackage] = ICON_PACKAGES,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Make icons-open: packages are fetched if they are not in the cache; files that are there stay.
+    """Make icons-open; packages are downloaded if they are not in the cache.
 
-    Two builds are equal, byte for byte: a file that is not what is drawn now is written anew. Two renditions
-    of a style that look alike are written once, and so are two subtypes of a class that a style draws alike.
+    Builds are identical, byte for byte; existing files that differ are written again. Renditions of a style
+    that look the same are written once, and so are subtypes of a class with the same drawing in a style.
 
     Args:
-        output: a folder; made if missing.
-        packages: where the artwork comes from.
-        progress: called as icons are dealt with.
+        output: a directory; created if missing.
+        packages: sources of the artwork.
+        progress: called with the number of finished icons and their total.
     """
     folder = Path(output)
     settings = {
@@ -78,7 +78,7 @@ def make_icons_open(
 
 
 def _candidates(packages: Sequence[IconPackage], artwork: Sequence[Artwork]) -> Iterator[_Candidate]:
-    """Icons in the order of classes and subtypes; a style's current rendition comes before older ones."""
+    """Yield icons in the order of classes and subtypes; the current rendition of a style comes first."""
     for icon in icon_subtypes():
         for package, drawings in zip(packages, artwork, strict=True):
             content = None if icon.kind in package.without else drawings.find(icon)
@@ -88,7 +88,7 @@ def _candidates(packages: Sequence[IconPackage], artwork: Sequence[Artwork]) -> 
 
 @dataclass
 class _Build:
-    """What was made so far."""
+    """The state of a build."""
 
     folder: Path
     total: int
@@ -100,13 +100,13 @@ class _Build:
     renditions: dict[tuple[str, str], list[Bytes]] = field(default_factory=dict)
     """Thumbnails by style and subtype."""
     drawings: set[tuple[str, str, bytes]] = field(default_factory=set)
-    """By class, style and the sha256 of pixels."""
+    """Class, style and sha256 of the pixels."""
     alike: int = 0
 
     def run(self, candidates: Sequence[_Candidate], packages: Sequence[IconPackage]) -> Outcome:
         for number, candidate in enumerate(candidates, start=1):
             try:
-                self._deal_with(candidate)
+                self._process(candidate)
             except BeaufortError as error:
                 origin = f"{candidate.package.package} {candidate.package.release}"
                 self.failures.append(Failure(candidate.file, f"{error} (from {origin})"))
@@ -121,7 +121,7 @@ class _Build:
             write_bytes(self.folder / DATASHEET, datasheet(self.rows, packages, self.alike).encode())
         return self._outcome(None)
 
-    def _deal_with(self, candidate: _Candidate) -> None:
+    def _process(self, candidate: _Candidate) -> None:
         image = rasterize(candidate.content)
         style, icon = candidate.package.style, candidate.icon
         before = self.renditions.setdefault((style, icon.subtype), [])
@@ -131,11 +131,11 @@ class _Build:
             self.alike += 1
             return
         path, content = self.folder / candidate.file, encode(image, FORMATS["png"])
-        there = path.is_file() and path.read_bytes() == content
-        if not there:
+        exists = path.is_file() and path.read_bytes() == content
+        if not exists:
             write_bytes(path, content)
-        self.done += not there
-        self.skipped += there
+        self.done += not exists
+        self.skipped += exists
         before.append(small)
         self.drawings.add(drawing)
         self.rows.append(
@@ -156,7 +156,7 @@ class ManifestRow(NamedTuple):
 
 
 def manifest(rows: Sequence[ManifestRow]) -> str:
-    """A CSV table of all icons, with where each is from, under which license, and the sha256 of its file."""
+    """Return a CSV table of all icons with origin, license and sha256."""
     about = ("class", "style", "version", "subtype", "in_icons_50", "codepoints")
     head = ("file", *about, "package", "release", "license", "sha256")
     return csv_text(head, map(_line, sorted(rows, key=lambda row: row.file.encode())))
@@ -170,7 +170,7 @@ def _line(row: ManifestRow) -> tuple[object, ...]:
 
 
 def datasheet(rows: Sequence[ManifestRow], packages: Sequence[IconPackage], alike: int) -> str:
-    """A page about the dataset, in Markdown."""
+    """Return a description of the dataset in Markdown."""
     counts = Counter((row.package.style, row.package.rendition) for row in rows)
     lines = [
         f"| {one.style} | {one.rendition} | {counts[one.style, one.rendition]:,} | {one.package} "
