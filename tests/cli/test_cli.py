@@ -127,7 +127,7 @@ def test_wrong_folders_are_answered(source: Path, tmp_path: Path) -> None:
     run("corrupt", source, tmp_path / "out", *FAST)
     code, _, errors = run("corrupt", source, tmp_path / "out", *FAST, "--seed", 9)
     assert code == 2
-    assert "was made with seed 0 and not 9" in errors
+    assert "was made with seed 0, not 9" in errors
 
 
 def test_make(tmp_path: Path) -> None:

@@ -119,10 +119,10 @@ def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
     shards = ("--model", "python:contact_nets:toy", "--data", "cut.tar", "--store", "kept", *FOG)
     code, _, errors = run(*shards)
     assert code == 1
-    assert "problem: cut.tar: the tar is damaged or cut short" in errors
+    assert "problem: cut.tar: the tar is damaged or truncated" in errors
     assert "1 image or file could not be read and has no prediction" in errors
     code, _, errors = run(*shards, "--dry-run")
-    assert "problem: cut.tar: the tar is damaged or cut short" in errors
+    assert "problem: cut.tar: the tar is damaged or truncated" in errors
 
 
 # What is done to small pictures

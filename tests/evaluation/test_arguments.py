@@ -266,7 +266,7 @@ def test_what_is_no_data(tmp_path: Path, data: Any, says: str) -> None:
 
 
 def test_a_long_text_is_no_data(tmp_path: Path) -> None:
-    with pytest.raises(BeaufortError, match="data must be a path that exists"):
+    with pytest.raises(BeaufortError, match="dataset not found"):
         evaluate(MODEL, ["fog"], "x" * 5000, tmp_path)
 
 

@@ -317,7 +317,7 @@ def test_outputs_of_a_function_are_counted_where_nobody_says_how_many(tmp_path: 
         (tmp_path / "photos" / name).mkdir(parents=True)
         Image.new("RGB", (32, 32), "orange").save(tmp_path / "photos" / name / "1.png")
     uncounted = as_model(lambda shown: np.zeros((len(shown), 3), np.float32), name="uncounted", version="1")
-    with pytest.raises(LabelError, match="uncounted has 3 outputs, and nothing says which"):
+    with pytest.raises(LabelError, match="with 3 outputs of uncounted"):
         evaluate(uncounted, SUITE, tmp_path / "photos", tmp_path / "store")
     beyond = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
     with pytest.raises(LabelError, match="labels must be below 3, the number of outputs of uncounted"):

@@ -338,9 +338,9 @@ def test_impossible_requests_are_reported(mnist: Path, cifar: Path, tmp_path: Pa
         make_dataset("cifar10-c", tmp_path / "nothing", out)
     with pytest.raises(OptionError, match="limit"):
         make_dataset("cifar10-c", cifar, out, limit=0)
-    with pytest.raises(ImageFileError, match="28 × 28 pixels and 1 channels, got 32 × 32 × 3 in test/0"):
+    with pytest.raises(ImageFileError, match=r"\(28, 28, 1\), got \(32, 32, 3\) in test/0"):
         make_dataset("mnist-c", cifar, out)
-    with pytest.raises(ImageFileError, match="32 × 32 pixels"):
+    with pytest.raises(ImageFileError, match=r"\(32, 32, 3\)"):
         make_dataset("cifar10-c", mnist, out)
     (mnist / "train-labels-idx1-ubyte").unlink()
     with pytest.raises(ImageFileError, match=r"train-labels.* not found"):
@@ -372,7 +372,7 @@ def test_real_cifar(tmp_path: Path) -> None:
 def test_no_arrays_are_made_among_those_of_the_source(cifar: Path, name: str, kind: str) -> None:
     """The `labels.npy` of the source was taken for that of the set, which has five times as many."""
     before = sorted(cifar.rglob("*"))
-    with pytest.raises(OptionError, match="output must lie outside of the source"):
+    with pytest.raises(OptionError, match="output must be outside the source"):
         make_dataset(name, f"{kind}{cifar}", cifar, limit=1)
     assert sorted(cifar.rglob("*")) == before
 
@@ -382,12 +382,12 @@ def test_no_arrays_are_made_in_a_folder_of_classes(tmp_path: Path, below: str) -
     """A folder in it would be a class."""
     (tmp_path / "photos" / "cat").mkdir(parents=True)
     Image.new("RGB", (32, 32)).save(tmp_path / "photos" / "cat" / "1.png")
-    with pytest.raises(OptionError, match="output must lie outside of the source"):
+    with pytest.raises(OptionError, match="output must be outside the source"):
         make_dataset("cifar10-c", tmp_path / "photos", tmp_path / "photos" / below, names=["contrast"])
     assert load_dataset(tmp_path / "photos").classes == ("cat",)
 
 
 def test_digits_may_be_made_below_the_source(mnist: Path) -> None:
-    with pytest.raises(OptionError, match="output must lie outside of the source"):
+    with pytest.raises(OptionError, match="output must be outside the source"):
         make_dataset("mnist-c", mnist, mnist, names=["identity"])
     assert make_dataset("mnist-c", mnist, mnist / "mnist-c", names=["identity"]).ok

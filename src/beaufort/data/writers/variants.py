@@ -56,7 +56,7 @@ def _single(name: str) -> tuple[str, ...]:
     plain, has_severity, _ = name.partition("@") if isinstance(name, str) else (name, "", "")
     found = expand_names([plain], kind="corruption or subset")
     if has_severity:
-        raise OptionError(f"pass the severity of {name!r} separately: {plain!r} with its own option")
+        raise OptionError(f"unexpected severity in {name!r}; pass {plain!r} and its severity separately")
     return found
 
 
