@@ -1,4 +1,4 @@
-"""Datasets are made on the spot, and remember their digests in a cache of the test's own."""
+"""Each test has its own cache of digests."""
 
 from __future__ import annotations
 

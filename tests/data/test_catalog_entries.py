@@ -17,7 +17,7 @@ from beaufort.models import load_model
 
 
 def test_twenty_photos(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real thing, where a package index is in reach: the labels are ImageNet's, as a model confirms."""
+    """The real dataset, if a package index is available."""
     try:
         dataset = load_dataset("foolbox-imagenet-20", strict=True)
         model = load_model("demo:efficientnet-lite0")

@@ -1,4 +1,4 @@
-"""What every kind of dataset promises, whatever it is read from."""
+"""The contract of all kinds of datasets."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def opened(spec: str) -> Dataset:
 
 
 def test_every_kind_is_tested() -> None:
-    """Here, or where its published layout has hundreds of folders, in the tests of that layout."""
+    """Here, or in the tests of layouts with hundreds of directories."""
     places = (
         *(f"test_{name}.py" for name in ("natural_shifts", "frame_sets", "icons", "relabeled")),
         "../corruptions/sequences/test_videos.py",
@@ -281,7 +281,7 @@ def test_the_digest_is_that_of_the_content(made: tuple[Path, str], tmp_path: Pat
 
 
 def test_any_byte_changes_the_digest(made: tuple[Path, str], request: pytest.FixtureRequest) -> None:
-    """Or the dataset does not open any more, or what was hit is not part of it."""
+    """Unless the dataset cannot be opened any more, or the byte is not part of it."""
     root, spec = made
     digest = opened(spec).digest()
     files = [path for path in sorted(root.rglob("*")) if path.is_file()]

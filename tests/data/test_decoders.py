@@ -1,4 +1,4 @@
-"""Images that other processes decode are those that are decoded here."""
+"""Decoder processes return the same images as the process of the run."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ def test_all_runs_share_one_fork_server(
         assert start_decoder_server(type(setup.images)) is not source
 
 
-def test_processes_that_come_soon_are_waited_for(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_start_soon_are_waited_for(
+    setup: ImageSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decoders, "_FORK_TIMEOUT_S", 600.0)
     with Decoders(setup.images, 1) as some:
         ready(some, 1)
@@ -135,7 +137,7 @@ def test_processes_that_come_soon_are_waited_for(setup: ImageSource, monkeypatch
 
 
 class Elsewhere:
-    """Images that no other process can have."""
+    """Images that cannot be pickled."""
 
     def __call__(self, place: int) -> Problem:
         return Problem(str(place), "it is not here")
@@ -157,7 +159,7 @@ def test_no_fork_server(setup: ImageSource, monkeypatch: pytest.MonkeyPatch) -> 
         check(setup, some)
 
 
-def test_it_ends_while_processes_start(setup: ImageSource) -> None:
+def test_closing_while_processes_start(setup: ImageSource) -> None:
     start_decoder_server(type(setup.images)).end()
     with Decoders(setup.images, 2) as some:
         assert some._greeting is not None
@@ -192,7 +194,7 @@ def test_a_run_that_is_killed_leaves_no_process(setup: ImageSource) -> None:
 
 
 def assert_gone(group: int) -> None:
-    """Every process of a group ends, soon."""
+    """Wait until all processes of a group have ended."""
     until = time.monotonic() + 600
     while living(group):
         assert time.monotonic() < until
@@ -218,7 +220,7 @@ def processes() -> Iterator[tuple[int, int, int]]:
                 yield int(file.parent.name), int(parent), int(group)
 
 
-def test_an_error_is_met_where_the_run_is(setup: ImageSource, tmp_path: Path) -> None:
+def test_errors_recur_in_the_process_of_the_run(setup: ImageSource, tmp_path: Path) -> None:
     strict = ImageSource(load_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
     with Decoders(strict.images, 1) as some, ThreadPoolExecutor(1) as pool:
         ready(some, 1)
@@ -248,7 +250,7 @@ def test_a_run_on_a_device_uses_decoders(
     threads = evaluate(
         [model], conditions, setup.dataset, tmp_path / "threads", options=RunOptions(batch_size=4)
     )
-    enter, decode, answered = Decoders.__enter__, Decoders.decode, list[bool]()
+    enter, decode, used = Decoders.__enter__, Decoders.decode, list[bool]()
 
     def enter_and_wait(some: Decoders) -> Decoders:
         enter(some)
@@ -258,7 +260,7 @@ def test_a_run_on_a_device_uses_decoders(
 
     def counted(some: Decoders, places: range) -> Any:
         found = decode(some, places)
-        answered.append(found is not None)
+        used.append(found is not None)
         return found
 
     monkeypatch.setattr(Decoders, "__enter__", enter_and_wait)
@@ -267,8 +269,8 @@ def test_a_run_on_a_device_uses_decoders(
     device = evaluate(
         [model], conditions, setup.dataset, tmp_path / "device", options=RunOptions(batch_size=4)
     )
-    assert answered
-    assert all(answered)
+    assert used
+    assert all(used)
     assert [problem.id for problem in device.problems] == ["class1/04.png"]
     assert device.problems == threads.problems
     assert device.results == threads.results
@@ -279,7 +281,7 @@ def test_a_run_on_a_device_uses_decoders(
 
 
 @pytest.mark.parametrize(("device", "started"), [("cuda:99", True), ("nowhere", False)])
-def test_they_are_expected_while_models_are_loaded(
+def test_decoders_start_while_models_are_loaded(
     device: str, started: bool, setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []

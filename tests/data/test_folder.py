@@ -1,4 +1,4 @@
-"""Folders of classes: order, labels, and what is wrong in them."""
+"""Class directories: order, labels and bad files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_channels(tmp_path: Path, mode: str, channels: int) -> None:
     assert found.dtype == np.uint8
 
 
-def test_exif_rotation_is_not_carried_out(tmp_path: Path) -> None:
+def test_exif_orientation_is_not_applied(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     exif = Image.Exif()
     exif[0x112] = 6
@@ -90,7 +90,7 @@ def test_strict_stops_at_the_first(damaged: Path) -> None:
         next(walk)
 
 
-def test_a_file_that_vanishes_is_a_problem_and_changes_the_digest(damaged: Path) -> None:
+def test_a_deleted_file_is_a_problem_and_changes_the_digest(damaged: Path) -> None:
     dataset = load_dataset(damaged)
     before = dataset.digest()
     (damaged / "a" / "3.png").unlink()
@@ -107,7 +107,7 @@ def test_ignored_files_are_reported(tmp_path: Path) -> None:
     image(tmp_path / "stray.png")
     (tmp_path / "a" / "2.txt").write_text("no image")
     (tmp_path / "a" / ".hidden").write_text("not looked at")
-    (tmp_path / "README.md").write_text("may stand beside the classes")
+    (tmp_path / "README.md").write_text("an ignored file")
     dataset = load_dataset(tmp_path)
     assert [problem.id for problem in dataset.problems] == ["stray.png"]
     assert [problem.id for problem in dataset.ignored] == ["a/2.txt"]
@@ -139,7 +139,7 @@ def test_a_link_back_to_the_root_gives_no_image_a_second_label(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names are text there")
-def test_names_that_are_no_text(tmp_path: Path) -> None:
+def test_undecodable_names(tmp_path: Path) -> None:
     image(tmp_path / "a" / "1.png")
     os.rename(tmp_path / "a" / "1.png", os.fsencode(tmp_path / "a") + b"/\xff.png")  # noqa: PTH104
     dataset = load_dataset(tmp_path)

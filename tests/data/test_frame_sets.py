@@ -1,4 +1,4 @@
-"""Frame sets: any label of a set is right, the worst frame decides, and what is missing is said exactly."""
+"""Frame sets: valid labels, pm-k by the worst frame, and missing files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUITE = Suite(name="frames", version=1, dataset="clips", labels=(("cat", (0,)), 
 
 
 def make_clips(root: Path, sets: dict[str, list[str]], labels: dict[str, list[Any]], light: Any) -> Path:
-    """Frames whose light says what a model takes them for."""
+    """Frames whose brightness determines the prediction."""
     (root / "metadata").mkdir(parents=True)
     (root / "metadata" / "pmsets.json").write_text(json.dumps(sets))
     (root / "metadata" / "labels.json").write_text(json.dumps(labels))
@@ -147,7 +147,7 @@ def test_a_frame_of_two_anchors_is_judged_by_each(tmp_path: Path, order: tuple[s
     assert (zero.accuracy.value, ten.accuracy.value) == (1.0, 0.5)
 
 
-def test_what_is_missing(tmp_path: Path) -> None:
+def test_missing_frames_and_labels(tmp_path: Path) -> None:
     sets = {"a/1.png": ["a/2.png", "a/3.png"]}
     labels: dict[str, list[Any]] = {frame: ["cat"] for frame in ("a/1.png", "a/2.png", "a/3.png")}
     root = make_clips(tmp_path / "clips", sets, labels, lambda _: 0)

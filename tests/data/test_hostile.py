@@ -1,4 +1,4 @@
-"""Datasets from people who mean harm, or from a disk that does."""
+"""Hostile and damaged datasets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_headers_of_tars(tmp_path: Path, content: bytes) -> None:
         load_dataset(tmp_path / "a.tar")
 
 
-def test_names_in_a_tar_that_are_no_unicode(tmp_path: Path) -> None:
+def test_names_in_a_tar_with_invalid_unicode(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.GNU_FORMAT) as archive:
         for name, content in (("caf\udce9.png", png()), ("caf\udce9.cls", b"1")):
             info = tarfile.TarInfo(name)
@@ -101,7 +101,7 @@ def test_blank_lines_in_a_list(tmp_path: Path, content: str) -> None:
         load_dataset(tmp_path)
 
 
-def test_blank_lines_between_rows_are_passed_over(tmp_path: Path) -> None:
+def test_blank_lines_between_rows_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("file,label\n\n\na.png,1\n\n")
     (tmp_path / "a.png").write_bytes(png())
     assert load_dataset(tmp_path)[0].label == 1
@@ -160,7 +160,7 @@ def test_images_of_arrays_have_the_limits_of_files(tmp_path: Path) -> None:
         load_dataset(tmp_path / "a.npz")
 
 
-def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+def test_names_with_invalid_unicode(tmp_path: Path) -> None:
     folder = tmp_path / "data" / os.fsdecode(b"caf\xe9")
     folder.mkdir(parents=True)
     (folder / os.fsdecode(b"\xff.png")).write_bytes(png())
@@ -199,7 +199,7 @@ NOWHERE = (
 
 
 @pytest.mark.parametrize("spec", NOWHERE, ids=range(len(NOWHERE)))
-def test_names_that_no_file_has(spec: str) -> None:
+def test_impossible_file_names(spec: str) -> None:
     with pytest.raises(BeaufortError):
         load_dataset(spec)
 

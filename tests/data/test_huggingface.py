@@ -22,7 +22,7 @@ def png(value: int) -> bytes:
     return buffer.getvalue()
 
 
-def test_a_missing_package_names_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*'beaufort\[hf\]'"):
         load_dataset(f"hf:{tmp_path}")
@@ -62,7 +62,7 @@ def test_bad_rows_and_columns(hf: Any, tmp_path: Path) -> None:
         load_dataset(tmp_path / "t")
 
 
-def test_offline_asks_nobody(hf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_mode_makes_no_requests(hf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     with pytest.raises(AssetError, match="BEAUFORT_OFFLINE"):
         load_dataset("hf:nobody/nothing#test")

@@ -1,4 +1,4 @@
-"""Icons-50: counts as in the released files, whatever rule is asked for."""
+"""Icons-50: counts as in the released files, for all rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_counts(icons: Dataset, name: str, train: int, test: int, untrained: int
     assert len(set(icons.select(split.test).column("subtype"))) == subtypes
 
 
-def test_the_released_rule_takes_two_classes_out_of_training(icons: Dataset) -> None:
+def test_the_released_rule_removes_two_classes_from_training(icons: Dataset) -> None:
     split = protocols["icons-50-subtype-released"].split(icons)
     lost = set(icons.classes) - set(icons.select(split.train).column("class"))
     assert lost == {"books", "monkey"}

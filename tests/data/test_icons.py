@@ -61,7 +61,7 @@ def test_the_layouts_are_one_dataset(root: Path, tmp_path: Path) -> None:
         assert np.array_equal(other[7].image, first[7].image)
 
 
-def test_what_is_transparent_is_laid_on_white(root: Path) -> None:
+def test_transparency_gets_a_white_background(root: Path) -> None:
     image = load_dataset(root)[2].image
     assert image[0, 0].tolist() == [1, 0, 0]
     assert image[0, -1].tolist() == [255, 255, 255]

@@ -1,4 +1,4 @@
-"""ImageNet's validation images in one folder, with the lists that people have of what they show."""
+"""ImageNet's validation images in one directory, with the usual lists of labels."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from beaufort.data.labels import class_ids, devkit_ids
 
 NUMBERS = (1, 2, 3, 4, 5, 6)
 WNIDS = ("n01751748", "n09193705", "n02105855", "n04263257", "n03125729", "n01735189")
-"""What the first six of the published validation images show: a sea snake, an alp and so on."""
+"""Labels of the first six validation images: sea snake, alp and so on."""
 KIT = (490, 361, 171, 822, 297, 482)
-"""What the development kit says of them."""
+"""Their numbers in the development kit."""
 PLACES = tuple(class_ids("imagenet-1k").index(wnid) for wnid in WNIDS)
 
 

@@ -1,4 +1,4 @@
-"""Lists of labels: what they may say, and what is refused."""
+"""Lists of labels: valid and rejected ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_lists_that_are_rejected(tmp_path: Path, text: str, message: str) -> Non
         load_dataset(listed(tmp_path, text))
 
 
-def test_a_list_that_is_no_text(tmp_path: Path) -> None:
+def test_binary_lists_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_bytes(b"file,label\n\xff\xfe.png,0\n")
     with pytest.raises(ImageFileError, match="UTF-8"):
         load_dataset(tmp_path)
@@ -94,7 +94,7 @@ def test_zips_and_files_together(zipped: Path) -> None:
     assert sorted(path.name for path in zipped.iterdir() if path.suffix == ".png") == ["c.png"]
 
 
-def test_files_that_are_listed_and_absent(zipped: Path) -> None:
+def test_listed_files_that_are_missing(zipped: Path) -> None:
     (zipped / "c.png").unlink()
     with zipfile.ZipFile(zipped / "x.zip") as archive:
         kept = archive.read("a.png")
@@ -121,8 +121,8 @@ def test_a_file_that_is_not_a_zip(zipped: Path, content: bytes) -> None:
         load_dataset(zipped)
 
 
-def test_a_member_that_announces_too_much(zipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bomb is refused by what its directory says, before it is unpacked."""
+def test_large_members_are_rejected(zipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bomb is rejected by its directory entry, before it is decompressed."""
     monkeypatch.setattr("beaufort.data._files.MAX_MEMBER_BYTES", 1 << 20)
     with zipfile.ZipFile(zipped / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.png", bytes((1 << 20) + 1))
@@ -164,7 +164,7 @@ def test_other_columns_are_kept(tmp_path: Path) -> None:
 
 
 def test_cells_without_a_column_are_rejected(tmp_path: Path) -> None:
-    """A comma without quotation marks would cut a value short, and nobody would know."""
+    """A comma without quotation marks would truncate a value silently."""
     text = "file,label,hospital\na.png,0,Nord\nb.png,1,Mitte, Berlin\n"
     with pytest.raises(ImageFileError, match=r"line 3: ' Berlin' is beyond"):
         load_dataset(listed(tmp_path, text, "a.png", "b.png"))

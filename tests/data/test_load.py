@@ -1,4 +1,4 @@
-"""From a text to a dataset."""
+"""Opening datasets by spec."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def classes(root: Path) -> Path:
     return root
 
 
-def test_what_is_not_there() -> None:
+def test_missing_paths_and_names() -> None:
     with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
         load_dataset("mnist-tset")
     with pytest.raises(OptionError, match="'MNIST-Test'; did you mean 'mnist-test'"):
@@ -106,7 +106,9 @@ FORMS = {
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(form=st.sampled_from(sorted(FORMS)), data=st.data())
-def test_junk_is_rejected_and_nothing_else_happens(tmp_path: Path, form: str, data: st.DataObject) -> None:
+def test_random_bytes_are_rejected_with_the_usual_error(
+    tmp_path: Path, form: str, data: st.DataObject
+) -> None:
     start = data.draw(st.sampled_from([b"", *FORMS[form]]))
     path = tmp_path / form
     path.write_bytes(start + data.draw(st.binary(max_size=600)))
@@ -122,7 +124,7 @@ def test_junk_is_rejected_and_nothing_else_happens(tmp_path: Path, form: str, da
 
 
 def older(root: Path) -> None:
-    """As if the files had been there for a while."""
+    """Make files look old."""
     for path in root.rglob("*.png"):
         os.utime(path, (1e9, 1e9))
 
@@ -153,14 +155,14 @@ def test_a_second_digest_reads_no_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert dataset.digest() != first
 
 
-def test_a_file_that_just_changed_is_not_remembered(tmp_path: Path) -> None:
+def test_recently_changed_files_are_not_cached(tmp_path: Path) -> None:
     dataset = load_dataset(classes(tmp_path / "d"))
     first = dataset.digest()
     Image.fromarray(np.full((16, 16), 3, np.uint8)).save(tmp_path / "d" / "a" / "1.png")
     assert dataset.digest() != first
 
 
-def test_a_memory_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unusable_hash_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = load_dataset(classes(tmp_path / "d"))
     first = dataset.digest()
     (tmp_path / "broken").mkdir()

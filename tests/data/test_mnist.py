@@ -52,13 +52,13 @@ def test_damaged_files(tmp_path: Path, images: bytes, labels: bytes, message: st
         load_dataset(write(tmp_path, images, labels))
 
 
-def test_one_without_the_other(tmp_path: Path) -> None:
+def test_images_without_labels(tmp_path: Path) -> None:
     (write(tmp_path) / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(ImageFileError, match="t10k-labels-idx1-ubyte"):
         load_dataset(tmp_path)
 
 
-def test_the_real_one(shared: Path) -> None:
+def test_the_real_dataset(shared: Path) -> None:
     dataset = load_dataset(shared / "data" / "mnist")
     assert np.bincount(dataset.labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert dataset[0].image.shape == (28, 28, 1)

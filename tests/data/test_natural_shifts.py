@@ -1,4 +1,4 @@
-"""Natural shifts in their published layouts: the right labels, and exact errors for what is missing."""
+"""Natural shifts in their published layouts: labels, and errors for incomplete sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WNIDS = class_ids("imagenet-1k")
 
 
 def paint(path: Path, number: int, light: int = 0, size: int = 16, frame: int = 0) -> None:
-    """An image that says which class of ImageNet it is meant to be taken for."""
+    """Write an image that encodes a class of ImageNet."""
     path.parent.mkdir(parents=True, exist_ok=True)
     image = Image.new("RGB", (size, size), (255, 0, 0))
     image.paste((number // 256, number % 256, light), (frame, frame, size - frame, size - frame))
@@ -35,7 +35,7 @@ def paint(path: Path, number: int, light: int = 0, size: int = 16, frame: int = 
 
 
 def reads_colors(images: Any) -> Any:
-    """A model of 1,000 outputs that says what `paint` painted; output 5 wins where the light is high."""
+    """A model of 1,000 outputs that decodes images of `paint`; output 5 wins for bright images."""
     seen = images[:, 0, 0].astype(int)
     logits = np.zeros((len(images), 1000), np.float32)
     logits[np.arange(len(images)), np.minimum(seen[:, 0] * 256 + seen[:, 1], 999)] = 5
@@ -131,7 +131,7 @@ def test_exactly_the_published_classes(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_natural_set_keeps_the_contract(tmp_path: Path) -> None:
-    """Its digest is that of the content, wherever it lies, and it can go to another process."""
+    """The digest depends on the content only, and datasets can be pickled."""
     numbers = {name: int(some[0]) for name, some in label_maps["imagenet-a"].grouping.items()}
     folders(tmp_path / "here", numbers)
     dataset = load_dataset(f"imagenet-a:{tmp_path / 'here'}")
@@ -278,7 +278,7 @@ def test_imagenet_a_beside_its_clean_counterpart(
 
 @pytest.mark.parametrize("suite_name", SHIFT_SUITE_NAMES)
 def test_every_suite_names_a_reader_or_plain_folders(suite_name: str) -> None:
-    """The data that the notes of a suite ask for can be opened by that name."""
+    """Every kind of dataset in the notes of a suite exists."""
     suite = get_suite(suite_name)
     kind = suite.notes.rpartition("Data: ")[2].partition(":")[0]
     assert kind in readers

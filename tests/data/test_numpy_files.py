@@ -1,4 +1,4 @@
-"""Arrays: in files, in memory, however large."""
+"""Arrays in files and in memory."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_images_in_memory_are_not_copied_for_a_run(images: np.ndarray) -> None:
 
 @pytest.mark.parametrize("labels", [[0.5] * 4, [0], [-1, 0, 0, 0]])
 def test_invalid_labels_are_reported_by_name(labels: list[float]) -> None:
-    """They were called by the name of the dataset, as the images are."""
+    """The message must distinguish labels from images."""
     with pytest.raises(ImageFileError, match=r"^labels of mine must be .* got "):
         from_arrays("mine", np.zeros((4, 32, 32), np.uint8), np.array(labels))
 
@@ -184,6 +184,6 @@ def test_names_of_classes_in_any_list(classes: Any) -> None:
 
 
 @pytest.mark.parametrize("classes", ["abc", {"a", "b", "c"}])
-def test_classes_that_are_no_list_of_names(classes: Any) -> None:
+def test_invalid_lists_of_classes(classes: Any) -> None:
     with pytest.raises(OptionError, match="classes of mine must be a list of names"):
         from_arrays("mine", IMAGES, LABELS, classes=classes)

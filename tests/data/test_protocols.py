@@ -1,4 +1,4 @@
-"""Any column of a table splits it, and errors for columns that cannot."""
+"""Splits by any column, and errors for invalid columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_images_of_a_value_are_held_out() -> None:
     assert split.cap == 1
 
 
-def test_classes_that_vanish_from_training_cap_the_accuracy() -> None:
+def test_untrained_classes_limit_the_accuracy() -> None:
     table = photos(["a", "b", "b", "b", "a"], [0, 1, 0, 1, 0])
     split = hold_out(table, "camera", ["b"])
     assert split.has_trained_class.tolist() == [False, True, False]
@@ -68,7 +68,7 @@ def test_errors_contain_the_exact_cause() -> None:
         leave_one_out(table, "camera")
 
 
-def test_a_protocol_of_many_names_takes_no_other() -> None:
+def test_held_out_requires_a_protocol_with_one_value() -> None:
     two = HoldOutProtocol("two", "camera", ("a", "b"))
     with pytest.raises(OptionError, match="held_out cannot be used with two, which holds out 2 names"):
         two.split(photos(["a", "c"], [0, 0]), held_out="c")
@@ -76,7 +76,7 @@ def test_a_protocol_of_many_names_takes_no_other() -> None:
         two.split(photos(["c", "d"], [0, 0]))
 
 
-def test_a_name_that_is_no_value_stands_for_those_it_is_part_of() -> None:
+def test_unmatched_names_select_the_values_that_contain_them() -> None:
     table = photos(["cat", "wildcat", "dog", "hotdog stand"], [0, 0, 0, 0])
     assert HoldOutProtocol("x", "camera", ("cat", "dog"), "named").split(table).test.tolist() == [0, 2]
     assert HoldOutProtocol("x", "camera", ("dog", "wild"), "named").split(table).test.tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""Broad classes: CIFAR-100's 20 and 25 of ImageNet, with the narrow ones as a column to hold out by."""
+"""Superclasses of CIFAR-100 and ImageNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published C-sets open at the right part, with the ids of the clean images."""
+"""Published C-sets: the right part, with the ids of the clean images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets at a URL: the same as in a folder, copied once, and anew when they change."""
+"""Datasets at URLs are copied once, and again when they change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_copy_through_a_bad_network(fault: str, s3: str, pets: Path, proxy: Pr
     assert load_dataset(f"{s3}/pets").digest() == load_dataset(pets).digest()
 
 
-def test_a_copy_that_was_cut_short_is_completed(s3: str, pets: Path, proxy: Proxy, cache: Path) -> None:
+def test_an_interrupted_copy_is_completed(s3: str, pets: Path, proxy: Proxy, cache: Path) -> None:
     upload(pets, f"{s3}/pets")
     proxy.faults = lambda request: "cut" if "dog/3" in request.path and not request.lists else None
     with pytest.raises(ImageFileError, match=r"cannot read .*pets: .*7 times in"):
@@ -122,7 +122,7 @@ def test_missing_paths_are_reported(s3: str, tmp_path: Path) -> None:
         assert "secret" not in str(caught.value)
 
 
-def test_names_that_lead_out_of_the_folder_are_rejected(tmp_path: Path, cache: Path) -> None:
+def test_paths_that_leave_the_dataset_are_rejected(tmp_path: Path, cache: Path) -> None:
     memory = fsspec.filesystem("memory")
     memory.store[f"/{tmp_path.name}/pets/../../up.png"] = memory.open(f"/{tmp_path.name}/x", "wb")
     memory.pipe_file(f"/{tmp_path.name}/pets/cat/1.png", b"x")
@@ -134,7 +134,7 @@ def test_names_that_lead_out_of_the_folder_are_rejected(tmp_path: Path, cache: P
 def test_an_interrupted_connection_is_reported_by_its_request_alone(
     s3: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where nobody waits for a task, asyncio would write a traceback of its own."""
+    """asyncio would print a traceback for a task that is not awaited."""
     loop = remote.Remote(s3).fs.loop
     loop.call_exception_handler({"message": "cut", "exception": ConnectionResetError("closing transport")})
     loop.call_exception_handler({"message": "a bug", "exception": ValueError("x")})

@@ -22,7 +22,7 @@ OLD_PILLOW = int(PIL.__version__.partition(".")[0]) < 13
 
 
 def random_image(seed: int, height: int, width: int, channels: int) -> Bytes:
-    """Noise, or all white: the largest sum that there can be."""
+    """Noise, or white: the largest possible sum."""
     if seed % 5 == 0:
         return np.full((height, width, channels), 255, np.uint8)
     return np.random.default_rng(seed).integers(0, 256, (height, width, channels), np.uint8)
@@ -86,13 +86,13 @@ def test_extreme_sizes(before: tuple[int, int], size: tuple[int, int]) -> None:
 
 @pytest.mark.skipif(OLD_PILLOW, reason="Pillow 13 was the first to begin with the columns")
 @pytest.mark.parametrize("lost", [57, 58, 59, 60, 61, 62, 63])
-def test_where_pillow_begins_with_the_columns(lost: int) -> None:
+def test_when_pillow_resizes_columns_first(lost: int) -> None:
     pixels = random_image(3, 100, 80, 3)
     assert columns_first((100, 80), (50, 100 - lost)) == (lost > 60)
     check(pixels, (50, 100 - lost), None)
 
 
-def test_only_the_crop_of_a_long_strip_is_worked_out() -> None:
+def test_only_the_crop_of_a_long_strip_is_computed() -> None:
     pixels = random_image(4, 16, 40_000, 3)
     size = short_side_size(40_000, 16, 1600)  # four million columns, of which a few are wanted
     out = resize_crop(pixels, size, center_box(*size, 64))
@@ -102,7 +102,7 @@ def test_only_the_crop_of_a_long_strip_is_worked_out() -> None:
     np.testing.assert_array_equal(out, part)
 
 
-def test_a_window_that_reaches_outside_is_black_there() -> None:
+def test_crops_are_black_outside_the_image() -> None:
     pixels = random_image(1, 4, 6, 3)
     out = crop_box(pixels, Box(-1, 2, 7, 5))
     assert out.shape == (3, 8, 3)
@@ -123,7 +123,7 @@ MODES = ("L", "RGB", "RGBA", "LA", "P", "CMYK", "1")
 
 
 @pytest.mark.parametrize("suite", ["imagenet-c", "tiny-imagenet-c", "mnist-c"])
-def test_files_of_every_kind_are_made_ready_as_pillow_does(suite: str, tmp_path: Path) -> None:
+def test_preparation_equals_pillow_for_all_formats(suite: str, tmp_path: Path) -> None:
     folder = tmp_path / "a class"
     folder.mkdir()
     exif = Image.Exif()

@@ -1,4 +1,4 @@
-"""What a file that may hold anything comes to."""
+"""Decoding of untrusted image files."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_floating_point_values_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_exif_rotation_is_carried_out(tmp_path: Path, orientation: int) -> None:
+def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
     image().save(tmp_path / "a.png", exif=exif)
@@ -149,14 +149,14 @@ def test_truncated_files_are_rejected(tmp_path: Path, kind: str, share: float) -
         read_image(path)
 
 
-def test_empty_files_say_so_and_name_the_file(tmp_path: Path) -> None:
+def test_empty_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     with pytest.raises(ImageFileError, match="0 bytes") as caught:
         read_image(tmp_path / "a.png")
     assert str(tmp_path / "a.png") in caught.value.__notes__[0]
 
 
-def test_text_is_no_image(tmp_path: Path) -> None:
+def test_text_is_not_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_text("no image")
     with pytest.raises(ImageFileError, match="not an image"):
         read_image(tmp_path / "a.jpg")
@@ -170,7 +170,7 @@ def test_missing_files_and_pipes_are_rejected(tmp_path: Path) -> None:
         read_image(tmp_path / "pipe.png")
 
 
-def test_only_the_formats_that_are_meant_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_listed_formats_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow's reader of EPS starts Ghostscript."""
     started: list[object] = []
     monkeypatch.setattr("subprocess.Popen", lambda *args, **_: started.append(args))
@@ -192,7 +192,7 @@ def test_other_formats_of_pillow_are_rejected(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("ending", sorted(SUFFIXES))
-def test_every_ending_that_is_looked_for_can_be_read(tmp_path: Path, ending: str) -> None:
+def test_every_extension_can_be_read(tmp_path: Path, ending: str) -> None:
     Image.new("1" if ending == ".pbm" else "L" if ending == ".pgm" else "RGB", (32, 32)).save(
         tmp_path / f"a{ending}", "PPM" if ending == ".pnm" else None
     )

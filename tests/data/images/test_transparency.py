@@ -8,7 +8,7 @@ from PIL import Image
 from beaufort.data.images import flatten
 
 
-def test_an_image_without_transparency_is_left_alone() -> None:
+def test_opaque_images_do_not_change() -> None:
     image = Image.new("RGB", (64, 64))
     assert flatten(image) is image
 

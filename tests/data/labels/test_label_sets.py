@@ -1,4 +1,4 @@
-"""Sets of labels: any is right, and an image with none is left out."""
+"""Sets of valid labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_published_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["3", "[]", "[3]", '{"a": ["b"]}', "[[-1]]", "[[1.5]]", "{"])
-def test_files_that_are_something_else(tmp_path: Path, text: str) -> None:
+def test_files_of_other_formats(tmp_path: Path, text: str) -> None:
     (tmp_path / "real.json").write_text(text)
     with pytest.raises(LabelError, match=r"real\.json"):
         read_label_sets(tmp_path / "real.json")
@@ -45,7 +45,7 @@ def test_files_that_are_something_else(tmp_path: Path, text: str) -> None:
     st.integers(0, 2**32 - 1),
 )
 def test_a_set_is_one_class(sets: list[list[int]], seed: int) -> None:
-    """Against the obvious way: probabilities of the outputs of a set, added."""
+    """Compared with a sum of probabilities."""
     label_sets = LabelSets("sets", {str(i): tuple(row) for i, row in enumerate(sets)})
     logits = np.random.default_rng(seed).normal(0, 3, (len(sets), 7)).astype(np.float32)
     truth = label_sets.labels([str(i) for i in range(len(sets))], LabelSpace(7))

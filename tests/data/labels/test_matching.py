@@ -1,4 +1,4 @@
-"""Labels and outputs come together by name, or not at all."""
+"""Matching of labels and outputs."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_names_that_match_nothing_are_rejected() -> None:
     assert find_label_space(folders("a", "b"), IMAGENET, labels="identity").identity
 
 
-def test_a_list_that_most_names_are_of_is_not_taken_for_another() -> None:
-    """Names of CIFAR-10 with `car` have another sorted order than its classes: bird would be automobile."""
+def test_misspelled_names_of_a_known_list_are_rejected() -> None:
+    """With `car`, the sorted order differs from that of the classes: bird would be automobile."""
     ten = ModelOutputs("net", 10, suite_space="cifar-10")
     cifar = class_names("cifar-10")
     assert find_label_space(folders(*cifar), ten).identity
@@ -177,7 +177,7 @@ def test_folders_that_are_numbers() -> None:
         find_label_space(folders("7", "1000"), IMAGENET)
 
 
-def test_the_suite_knows_what_a_model_does_not() -> None:
+def test_outputs_named_by_the_suite() -> None:
     cifar = ModelOutputs("net", 10, suite_space="cifar-10")
     assert outputs_of(find_label_space(folders("ship", "cat"), cifar)) == [3, 8]
     with pytest.raises(LabelError, match="cannot match 2 classes"):
@@ -231,7 +231,7 @@ def test_an_output_by_name_and_number_is_one() -> None:
         [[281]],
     ],
 )
-def test_what_are_no_lists_of_outputs(labels: object) -> None:
+def test_invalid_lists_of_outputs(labels: object) -> None:
     with pytest.raises(
         LabelError, match="labels must be 'identity', or a JSON file with a list of outputs for"
     ):

@@ -1,4 +1,4 @@
-"""A label space does to logits what a slow, obvious loop does."""
+"""Label spaces, compared with a slow loop."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_columns(space: LabelSpace, seed: int) -> None:
 
 
 @given(spaces(), st.integers(0, 2**32 - 1))
-def test_who_is_right(space: LabelSpace, seed: int) -> None:
+def test_correct_predictions_of_label_sets(space: LabelSpace, seed: int) -> None:
     """A class wins exactly if one of its outputs is the best of those that compete."""
     assert space.count is not None
     logits = np.random.default_rng(seed).normal(size=(1, space.count)).astype(np.float32)

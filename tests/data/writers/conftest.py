@@ -1,4 +1,4 @@
-"""Images made on the spot."""
+"""Generated images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def photo(number: int = 0, size: tuple[int, int] = (40, 32)) -> Image.Image:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Five images in two classes, and a file that is none."""
+    """Five images in two classes, and a file that is not an image."""
     source = tmp_path / "source"
     for number, name in enumerate(["cat/a.png", "cat/b.jpg", "cat/deep/c.JPEG", "dog/a.png", "dog/d.png"]):
         path = source / name

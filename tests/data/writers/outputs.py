@@ -1,4 +1,4 @@
-"""What a command left in a folder."""
+"""Files in an output directory."""
 
 from __future__ import annotations
 

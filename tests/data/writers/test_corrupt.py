@@ -1,4 +1,4 @@
-"""Folders of images: layout, resuming, and everything that can be wrong with a file."""
+"""Corruption of directories: layout, resuming, and bad files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_threads_change_no_byte_and_seeds_do(tree: Path, tmp_path: Path) -> None
     assert one["gaussian_noise/1/dog/a.png"] != other["gaussian_noise/1/dog/a.png"]
 
 
-def test_a_second_run_makes_only_what_is_missing(tree: Path, tmp_path: Path) -> None:
+def test_a_second_run_makes_only_missing_files(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     corrupt_tree(tree, out, **FAST)
     before = contents(out)
@@ -77,7 +77,7 @@ def test_a_second_run_makes_only_what_is_missing(tree: Path, tmp_path: Path) -> 
     assert corrupt_tree(tree, out, names=["contrast"], severities=[2]).done == 5
 
 
-def test_other_settings_are_kept_out(tree: Path, tmp_path: Path) -> None:
+def test_other_settings_are_rejected(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     corrupt_tree(tree, out, **FAST)
     before = contents(out)
@@ -89,7 +89,7 @@ def test_other_settings_are_kept_out(tree: Path, tmp_path: Path) -> None:
     assert contents(out) == before
 
 
-def test_other_versions_of_a_corruption_are_kept_out(tree: Path, tmp_path: Path) -> None:
+def test_other_versions_of_a_corruption_are_rejected(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     corrupt_tree(tree, out, names=["brightness"], severities=[1])
     note = json.loads((out / "beaufort.json").read_text())
@@ -108,7 +108,7 @@ def test_a_damaged_note_is_reported(tree: Path, tmp_path: Path, text: str) -> No
         corrupt_tree(tree, tmp_path / "out", **FAST)
 
 
-def test_what_cannot_be_carried_out_writes_nothing(tree: Path, tmp_path: Path) -> None:
+def test_invalid_requests_write_nothing(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UnknownNameError, match="did you mean 'fog'"):
         corrupt_tree(tree, out, names=["fogg"])
@@ -192,7 +192,7 @@ def test_unreadable_folders_are_reported(tree: Path, tmp_path: Path, monkeypatch
         ("a.webp", Image.new("RGBA", (20, 20), (255, 0, 0, 90)), ("a.webp", "WEBP", "RGBA")),
     ],
 )
-def test_keep_writes_what_came(
+def test_keep_writes_the_source_format(
     tmp_path: Path, name: str, image: Image.Image, expected: tuple[str, str, str]
 ) -> None:
     (tmp_path / "in").mkdir()
@@ -331,7 +331,7 @@ def test_the_stream_of_tasks_is_taken_as_needed() -> None:
     assert sorted(finished) == [i * i for i in range(100)]
 
 
-def test_an_error_in_a_thread_comes_out() -> None:
+def test_errors_in_threads_are_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         run_bounded(lambda i: 1 // i, range(5), lambda _: None, jobs=2, stop=Event())
 
@@ -350,7 +350,7 @@ def test_a_directory_without_images_is_reported(tmp_path: Path) -> None:
     ids=["no image", "one pixel"],
 )
 def test_an_unusable_image_is_reported_once(tmp_path: Path, content: bytes) -> None:
-    """One image alone is a task for each corruption, and failed as often."""
+    """A single image has one task per corruption, but one failure."""
     (tmp_path / "one.png").write_bytes(content)
     outcome = corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog", "snow"], severities=[1, 2])
     assert [failure.path for failure in outcome.failures] == ["one.png"]
@@ -358,7 +358,7 @@ def test_an_unusable_image_is_reported_once(tmp_path: Path, content: bytes) -> N
 
 
 def test_a_severity_in_a_single_name(tmp_path: Path) -> None:
-    """It was an unknown corruption with the near name `fog`."""
+    """The error names the severity instead of an unknown corruption."""
     Image.new("RGB", (32, 32)).save(tmp_path / "one.png")
     with pytest.raises(OptionError, match="'fog@3'; pass 'fog'"):
         corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog@3"])

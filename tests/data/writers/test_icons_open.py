@@ -137,9 +137,7 @@ def test_icons_are_found_drawn_and_written_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("mirror")
-def test_two_builds_are_equal_and_a_stopped_one_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_builds_are_identical_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = make_icons_open(tmp_path / "a", packages=PACKAGES)
     make_icons_open(tmp_path / "b", packages=PACKAGES)
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
@@ -152,8 +150,8 @@ def test_two_builds_are_equal_and_a_stopped_one_goes_on(
     Image.new("RGB", (SIDE, SIDE)).save(tmp_path / "b" / "bird" / "plain_0_duck.png")  # another image
     cut = tmp_path / "b" / "bird" / "plain_2_penguin.png"
     cut.write_bytes(cut.read_bytes()[:99])
-    mended = make_icons_open(tmp_path / "b", packages=PACKAGES)
-    assert (mended.done, mended.skipped, mended.failures) == (2, first.done - 2, ())
+    repaired = make_icons_open(tmp_path / "b", packages=PACKAGES)
+    assert (repaired.done, repaired.skipped, repaired.failures) == (2, first.done - 2, ())
     assert tree(tmp_path / "b") == whole
     calls: list[tuple[int, int]] = []
     make_icons_open(
@@ -181,7 +179,7 @@ def test_artwork_that_cannot_be_rasterized_is_reported(mirror: Path, tmp_path: P
 
 
 @pytest.mark.usefixtures("mirror")
-def test_classes_that_a_package_draws_as_silhouettes_are_not_taken(tmp_path: Path) -> None:
+def test_silhouettes_are_not_used(tmp_path: Path) -> None:
     some = replace(PACKAGES[0], without=("family",))
     make_icons_open(tmp_path / "icons", packages=[some])
     assert not (tmp_path / "icons" / "family").exists()

@@ -214,7 +214,7 @@ SIZES = {"tall": (300, 900), "wide": (900, 300), "small": (40, 30)}
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("name", ["imagenet-c", "tiny-imagenet-c"])
-def test_what_is_made_has_the_pixels_that_a_run_sees(
+def test_files_have_the_pixels_of_a_run(
     name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image(tmp_path / "val/n01/a.png", size)
@@ -228,9 +228,7 @@ def test_what_is_made_has_the_pixels_that_a_run_sees(
     assert made == encode(Image.fromarray(noisy), FORMATS["jpeg"], 85)
 
 
-def test_the_gallery_shows_the_pixels_that_a_run_sees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gallery_has_the_pixels_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image(tmp_path / "val/n01/a.png", SIZES["tall"])
     photos = load_dataset(tmp_path / "val")
     monkeypatch.setattr(Image.Image, "resize", rows_first)
@@ -306,7 +304,7 @@ def test_two_images_with_the_same_name_are_reported(tmp_path: Path) -> None:
 
 
 def test_limit_takes_the_first_images_of_the_dataset(tmp_path: Path) -> None:
-    """As of a run, whatever classes they are of."""
+    """Images of all classes, as in a run."""
     source, out = tmp_path / "source", tmp_path / "out"
     source.mkdir()
     np.save(source / "images.npy", RNG.integers(0, 256, (12, 64, 64, 3), np.uint8))
@@ -370,7 +368,7 @@ def test_real_cifar(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["cifar10-c", "cifar10-p"])
 @pytest.mark.parametrize("kind", ["", "npy:"])
 def test_no_arrays_are_made_among_those_of_the_source(cifar: Path, name: str, kind: str) -> None:
-    """The `labels.npy` of the source was taken for that of the set, which has five times as many."""
+    """`labels.npy` of the source would be taken for that of the set, which is five times as long."""
     before = sorted(cifar.rglob("*"))
     with pytest.raises(OptionError, match="output must be outside the source"):
         make_dataset(name, f"{kind}{cifar}", cifar, limit=1)
