@@ -254,7 +254,7 @@ def test_an_item_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         ((IMAGES.astype(np.float32), LABELS), "got float32 from 40 to 255"),
         ((IMAGES.astype(np.int64), LABELS), "images must be uint8, or floats from 0 to 1.*got int64"),
         (((IMAGES / 255 - 0.5) / 0.2, LABELS), "a normalization belongs to the model"),
-        (Pairs([]), "data must have at least one item"),
+        (Pairs([]), "number of images must be a positive integer"),
         (Pairs([IMAGES[0]]), r"an item of the data must be \(image, label\).*got ndarray as item 0"),
         ({"a": 1}, "data must be one dataset, .*got a"),
         (None, "data must be a path .*got an object of type NoneType"),

@@ -263,7 +263,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "names.json").write_text(json.dumps({name: ["no fish"] for name in IDS}))
     told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "names.json"])
     assert told.exit_code == 2
-    assert "got 3 that are not (first: 'no fish'); use numbers or names of outputs\n" in told.output
+    assert (
+        "3 outputs of the label space are not in 'the outputs of thousand' (first: 'no fish'); use numbers or names of outputs\n"
+        in told.output
+    )
     (tmp_path / "pets.json").write_text(json.dumps({"cat": [0], "dog": [207], "hen": [985]}))
     ran = CliRunner().invoke(app, [*command, "pets", "--labels", "pets.json", "--json", "--store", "other"])
     assert json.loads(ran.stdout)["results"][0]["accuracy"] == 1
@@ -320,7 +323,7 @@ def test_outputs_of_a_function_are_counted_where_nobody_says_how_many(tmp_path: 
     with pytest.raises(LabelError, match="with 3 outputs of uncounted"):
         evaluate(uncounted, SUITE, tmp_path / "photos", tmp_path / "store")
     beyond = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
-    with pytest.raises(LabelError, match="labels must be below 3, the number of outputs of uncounted"):
+    with pytest.raises(LabelError, match="must be below 3, the number of outputs of uncounted"):
         evaluate(uncounted, SUITE, beyond, tmp_path / "store")
     found = evaluate(uncounted, SUITE, beyond.select(np.arange(3)), tmp_path / "store")
     assert found.scores(calibration=False).results.class_count == 3

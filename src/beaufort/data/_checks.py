@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from beaufort._core.errors import BeaufortError, ImageFileError
 
@@ -37,6 +37,14 @@ def check_none_missing(
     """Raise an error that counts what is missing and names the first."""
     if missing:
         raise error(f"{len(missing):,} of {total:,} {what} are missing (first: {missing[0]!r}){hint}")
+
+
+def find_file(where: object, paths: Iterable[Path], what: str, *, hint: str = "") -> Path:
+    """Return the first path that is a file; raise an error if there is none."""
+    for path in paths:
+        if path.is_file():
+            return path
+    raise ImageFileError(f"{what} not found in {where}{hint}")
 
 
 def check_at_most(what: object, size: int, limit: int, unit: str = "bytes") -> None:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import BeaufortError, ImageFileError, OptionError, UnknownNameError
-from beaufort._core.registry import unknown_message
-from beaufort._core.validation import validate_count
+from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
+from beaufort._core.validation import validate_choice, validate_count
 from beaufort.data._digest import Content, digest_of
 from beaufort.data.labels import LabelSets
 
@@ -131,11 +130,7 @@ class Dataset:
         """Return the value of each sample in a column, '' if it has none; `class` is the class name."""
         if name == "class" and name not in self.columns:
             return [self.classes[label] for label in self.labels]
-        if name not in self.columns:
-            raise UnknownNameError(
-                unknown_message(f"column of {self.name}", name, {"class": (), **self.columns})
-            )
-        values = self.columns[name]
+        values = self.columns[validate_choice(f"column of {self.name}", name, ["class", *self.columns])]
         return [values.get(id, "") for id in self.ids]
 
     def select(self, indices: NDArray[np.int64]) -> Dataset:

@@ -221,7 +221,7 @@ def _headers(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     """Yield the headers of a tar; negative sizes would make tarfile loop forever."""
     before = -1
     for info in archive:
-        archive.members = []  # it would keep them all
+        archive.members = []  # type: ignore[attr-defined]  # it would keep them all
         if info.size < 0 or info.offset <= before:
             raise tarfile.ReadError("a header has a negative size")
         before = info.offset

@@ -18,12 +18,13 @@ import numpy as np
 
 from beaufort._core.errors import ImageFileError
 from beaufort._core.files import read_json
-from beaufort.data._checks import check_none_missing, unsafe_path_reason
+from beaufort.data._checks import check_none_missing, find_file, unsafe_path_reason
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
 from beaufort.data._reader import reader
 from beaufort.data.labels import LabelSets, label_maps
 
+_PLACES = ("", "metadata", "misc")
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")
 
 
@@ -129,15 +130,11 @@ def _numbers(file: Path, frame: str, labels: tuple[Any, ...], classes: tuple[str
 
 
 def _find(root: Path, name: str) -> Path:
-    places = [root / name, root / "metadata" / name, root / "misc" / name]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise ImageFileError(f"{name} not found in {root}")
-    return found
+    return find_file(root, (root / place / name for place in _PLACES), name)
 
 
 def _detect(path: Path) -> bool:
-    return any((path / place / "pmsets.json").is_file() for place in ("", "metadata", "misc"))
+    return any((path / place / "pmsets.json").is_file() for place in _PLACES)
 
 
 for _kind, _looks_like, _found in (

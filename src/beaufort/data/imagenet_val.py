@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from beaufort._core.errors import ImageFileError
-from beaufort.data._checks import check_none_missing, reading
+from beaufort.data._checks import check_none_missing, find_file, reading
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files, read_decompressed
 from beaufort.data._reader import reader
@@ -35,7 +35,7 @@ _FORMS = (
 
 
 def _detect(path: Path) -> bool:
-    if not path.is_dir() or _list_of(path) is None:
+    if not path.is_dir() or not any(one.is_file() for one in _lists(path)):
         return False
     with os.scandir(path) as entries:
         return any(_IMAGE.fullmatch(entry.name) for entry in entries)
@@ -51,11 +51,8 @@ def _detect(path: Path) -> bool:
 def open_imagenet_val(location: str, part: str) -> Dataset:
     """Open all images; a part names the list of labels if it is elsewhere, as in `folder#lists/val.txt`."""
     folder = Path(location)
-    table = Path(part) if part else _list_of(folder)
-    if table is None:
-        raise ImageFileError(
-            f"labels of {location} not found: add one of {', '.join(_LISTS)}, or name another file after #"
-        )
+    hint = f"; add one of {', '.join(_LISTS)}, or name another file after #"
+    table = Path(part) if part else find_file(folder, _lists(folder), "labels", hint=hint)
     names = [path.name for path in folder.iterdir() if _IMAGE.fullmatch(path.name)]
     if not names:
         raise ImageFileError(f"no images found in {location}, such as ILSVRC2012_val_00000001.JPEG")
@@ -71,10 +68,10 @@ def open_imagenet_val(location: str, part: str) -> Dataset:
     return Dataset(folder.name, classes, order, labels, pixels, by_name=True)
 
 
-def _list_of(folder: Path) -> Path | None:
+def _lists(folder: Path) -> Iterator[Path]:
+    """Yield the paths that the list of labels may have."""
     roots = (folder, folder.resolve().parent)
-    paths = (root / place / name for root in roots for place in _PLACES for name in _LISTS)
-    return next((path for path in paths if path.is_file()), None)
+    return (root / place / name for root in roots for place in _PLACES for name in _LISTS)
 
 
 def _labels(table: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageFileError
+from beaufort.data._checks import find_file
 from beaufort.data._dataset import Dataset, Pixels, numbered
 from beaufort.data._files import is_gzipped, read_decompressed
 from beaufort.data._reader import reader
@@ -20,21 +21,20 @@ _IDX_START = b"\0\0\x08"
 """First bytes of an idx file of unsigned bytes; the number of axes follows."""
 
 
-def _find(folder: Path, split: str, name: str) -> Path | None:
-    plain = f"{_PREFIX[split]}-{name}"
-    forms = (plain, f"{plain}.gz", plain.replace("-idx", ".idx"))
-    return next((folder / form for form in forms if (folder / form).is_file()), None)
+def _paths(folder: Path, split: str, *names: str) -> list[Path]:
+    """Return the paths that a file may have."""
+    plain = [f"{_PREFIX[split]}-{name}" for name in names]
+    return [folder / form for one in plain for form in (one, f"{one}.gz", one.replace("-idx", ".idx"))]
 
 
 def splits_in(folder: Path) -> list[str]:
-    """Return the splits with at least one file; always the test split, so that opening it raises an error."""
-    return [
-        s for s in ("train", "test") if s == "test" or any(_find(folder, s, n) for n in (_IMAGES, _LABELS))
-    ]
+    """Return the splits with at least one file, and the test split in any case."""
+    train = any(path.is_file() for path in _paths(folder, "train", _IMAGES, _LABELS))
+    return ["train", "test"] if train else ["test"]
 
 
 def _detect(path: Path) -> bool:
-    return any(_find(path, split, _IMAGES) for split in _PREFIX)
+    return any(one.is_file() for split in _PREFIX for one in _paths(path, split, _IMAGES))
 
 
 @reader(
@@ -46,10 +46,8 @@ def _detect(path: Path) -> bool:
 def open_mnist(location: str, part: str) -> Dataset:
     """Open one split, `test` by default; ids are `test/0` and so on."""
     split, folder = part or "test", Path(location)
-    images, labels = (_find(folder, split, name) for name in (_IMAGES, _LABELS))
-    if images is None or labels is None:
-        missing = _IMAGES if images is None else _LABELS
-        raise ImageFileError(f"{_PREFIX[split]}-{missing} not found in {location}")
+    names = ((name, f"{_PREFIX[split]}-{name}") for name in (_IMAGES, _LABELS))
+    images, labels = (find_file(folder, _paths(folder, split, name), what) for name, what in names)
     array = read_idx(images)
     shape = validate_image_shape(images, array.dtype, array.shape)
     pixels: Pixels = Rows(images, 16, shape)

@@ -16,6 +16,7 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
+from beaufort._core.validation import validate_count
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
 from beaufort.data._load import DatasetSpec, load_dataset
@@ -90,15 +91,14 @@ def describe_object(thing: Any) -> str:
 
 def _dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
     """Return a dataset of `(images, labels)`: arrays, tensors or lists."""
-    pixels = _numbers(images, "images")
+    pixels = _array(images, "images")
     if pixels.ndim == 4 and _channels_first(pixels.shape[1:], is_tensor=hasattr(images, "movedim")):
         pixels = np.ascontiguousarray(np.moveaxis(pixels, 1, -1))
     if pixels.ndim not in (3, 4):
         raise OptionError(
             f"images must be (n, h, w, c), (n, c, h, w) or (n, h, w), got an array of shape {pixels.shape}"
         )
-    if not len(pixels):
-        raise OptionError("data must contain at least one image")
+    validate_count("number of images", len(pixels))
     return from_arrays(name, _as_bytes(pixels), _labels(labels, len(pixels)))
 
 
@@ -109,9 +109,7 @@ def _dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
     `(c, h, w)`. Labels are those of `items.targets`, or are read from the items.
     """
     kind = type(items).__name__
-    count = len(items)
-    if count < 1:
-        raise OptionError(f"data must contain at least one image, got a {kind} of length {count}")
+    count = validate_count("number of images", len(items))
     pixels = _Items(items)
     if not np.array_equal(pixels.read(0), pixels.read(0)):
         raise OptionError(f"{kind}[0] returned two different images; remove random transforms")
@@ -170,7 +168,7 @@ def _image(image: Any) -> Bytes:
     """Return an image as uint8 `(h, w, c)`."""
     if isinstance(image, Image.Image) and image.mode not in ("L", "RGB"):
         image = flatten(plain_mode(image.copy()))  # as for image files
-    pixels = _numbers(image, "an image")
+    pixels = _array(image, "an image")
     if pixels.ndim == 3 and _channels_first(pixels.shape, is_tensor=hasattr(image, "movedim")):
         pixels = np.moveaxis(pixels, 0, -1)
     if pixels.ndim not in (2, 3):
@@ -195,21 +193,13 @@ def _array(values: Any, what: str) -> NDArray[Any]:
     return found
 
 
-def _numbers(values: Any, what: str) -> NDArray[Any]:
-    found = _array(values, what)
-    if found.dtype.kind not in "uif":
-        raise OptionError(f"{what} must be {_FORMS}, got {found.dtype}")
-    return found
-
-
 def _as_bytes(pixels: NDArray[Any]) -> Bytes:
     if pixels.dtype == np.uint8:
         return pixels
-    if pixels.dtype.kind != "f" or not pixels.size:
-        raise OptionError(f"images must be {_FORMS}, got {pixels.dtype}")
-    low, high = float(pixels.min()), float(pixels.max())
-    if not (low >= 0 and high <= 1):
-        raise OptionError(f"images must be {_FORMS}, got {pixels.dtype} from {low:.3g} to {high:.3g}")
+    is_float = pixels.dtype.kind == "f" and pixels.size > 0
+    if not is_float or not (pixels.min() >= 0 and pixels.max() <= 1):
+        values = f" from {pixels.min():.3g} to {pixels.max():.3g}" if is_float else ""
+        raise OptionError(f"images must be {_FORMS}, got {pixels.dtype}{values}")
     rounded: Bytes = np.rint(pixels * 255).astype(np.uint8)
     return rounded
 

@@ -10,8 +10,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import Registry, unknown_message
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import Registry
+from beaufort._core.validation import validate_choice
 from beaufort.data._checks import check_none_missing
 from beaufort.data.labels import superclasses
 
@@ -64,10 +65,8 @@ def hold_out(table: ImageTable, column: str, values: str | Iterable[str]) -> Spl
     """
     wanted = (values,) if isinstance(values, str) else tuple(values)
     cells = _cells(table, column)
-    known = dict.fromkeys(sorted(set(cells)))
     for value in wanted:
-        if value not in known:
-            raise UnknownNameError(unknown_message(f"{column} of {table.name}", value, known))
+        validate_choice(f"{column} of {table.name}", value, sorted(set(cells)))
     return split_by(table, f"{column}={','.join(wanted)}", np.isin(np.array(cells), wanted))
 
 
@@ -139,8 +138,7 @@ class HoldOutProtocol:
         cells = np.array(table.column(self.column))
         held = _inside(np.array(table.ids), chosen) if self.matching == "path" else self._held(cells, chosen)
         if not held.any():
-            known = dict.fromkeys(sorted(set(cells.tolist())))
-            raise UnknownNameError(unknown_message(f"{self.column} of {table.name}", chosen[0], known))
+            validate_choice(f"{self.column} of {table.name}", chosen[0], sorted(set(cells.tolist())))
         name = self.name if held_out is None else f"{self.column}={held_out}"
         return split_by(table, name, held)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort._core.registry import unknown_message
+from beaufort._core.validation import validate_choice
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
 from beaufort.data._files import Files, OnDisk
@@ -266,9 +266,9 @@ def _sequence(location: str, part: str) -> str:
 
 
 def _open_strips(location: str, sequence: str, frames: int | None, clean: Dataset | None) -> Dataset:
-    path = Path(location) / f"{sequence}.npy"
-    if not path.is_file():
-        raise OptionError(unknown_message(f"sequence of {location}", sequence, _array_names(location)))
+    path = (
+        Path(location) / f"{validate_choice(f'sequence of {location}', sequence, _array_names(location))}.npy"
+    )
     stored = npy_array(path)
     if len(stored.shape) != 5 or frames not in (None, stored.shape[1]):
         raise ImageFileError(
@@ -286,9 +286,7 @@ def _open_strips(location: str, sequence: str, frames: int | None, clean: Datase
 
 
 def _open_videos(location: str, sequence: str, frames: int | None) -> Dataset:
-    root = Path(location) / sequence
-    if not root.is_dir():
-        raise OptionError(unknown_message(f"sequence of {location}", sequence, _folders(Path(location))))
+    root = Path(location) / validate_choice(f"sequence of {location}", sequence, _folders(Path(location)))
     found = open_class_folders(root, f"{Path(location).name}#{sequence}", lambda name: name.endswith(".mp4"))
     assert isinstance(found.pixels, Files)
     return replace(found, pixels=Videos(root, found.pixels.names, frames), problems=(), ignored=())

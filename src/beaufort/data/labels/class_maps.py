@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from beaufort._core.errors import UnknownNameError
-from beaufort._core.registry import Registry, unknown_message
+from beaufort._core.registry import Registry
+from beaufort._core.validation import validate_choice
 from beaufort.data.labels.known_classes import data_rows
 from beaufort.data.labels.matching import Grouping
 
@@ -82,8 +82,7 @@ def superclasses(name: str) -> tuple[Superclass, ...]:
     >>> [sum(map(len, each)) for each in zip(*[one[1:] for one in superclasses("imagenet-25")])]
     [542, 5017]
     """
-    if name not in (_COARSE, _IMAGENET_25):
-        raise UnknownNameError(unknown_message("list of superclasses", name, (_COARSE, _IMAGENET_25)))
+    validate_choice("list of superclasses", name, (_COARSE, _IMAGENET_25))
     start = "n" if name == _IMAGENET_25 else ""  # of WordNet ids
     found = []
     for broad, *lists in data_rows(f"broad/{name}.txt"):

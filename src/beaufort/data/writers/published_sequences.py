@@ -16,7 +16,7 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, MissingExtraError, OptionError
-from beaufort._core.registry import unknown_message
+from beaufort._core.validation import validate_choice
 from beaufort.corruptions.sequences import VERSION, sequences
 from beaufort.data.images import FORMATS, Format
 from beaufort.data.writers.image_sources import SourceImages
@@ -33,8 +33,7 @@ def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return names of sequences without duplicates; raise an error for unknown names."""
     found = tuple(dict.fromkeys(names))
     for name in found:
-        if name not in sequences:
-            raise OptionError(unknown_message("sequence", name, sequences))
+        validate_choice("sequence", name, sequences)
     if not found:
         raise OptionError("names must contain at least one sequence, such as 'rotate'")
     return found
