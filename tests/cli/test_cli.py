@@ -228,7 +228,7 @@ def test_as_a_process(source: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 failure\n"
-    assert done.stderr.startswith("failed: bomb.bmp: a picture must have")
+    assert done.stderr.startswith("failed: bomb.bmp: an image must have")
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -66,7 +66,7 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
     for _ in range(2):
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
-        assert "problem: b/1.png: the file is not a picture" in errors
+        assert "problem: b/1.png: the file is not an image" in errors
         assert "1 image or file could not be read and has no prediction" in errors
         code, out, _ = run(*TOY, *FOG, "--json")
         (problem,) = json.loads(out)["problems"]
@@ -80,7 +80,7 @@ def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(fo
     for _ in range(2):
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
-        assert "problem: a/0.png: both sides of a picture must be at least 16 pixels" in errors
+        assert "problem: a/0.png: both sides of an image to corrupt must be at least 16 pixels" in errors
         assert "1 image or file could not be read and has no prediction" in errors
     code, _, errors = run(*TOY, *FOG, "--config", "strict=true")
     assert (code, "a/0.png: both sides" in errors) == (2, True)

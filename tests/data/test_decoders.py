@@ -139,7 +139,7 @@ def test_processes_that_start_soon_are_waited_for(
 class Elsewhere:
     """Images that cannot be pickled."""
 
-    def __call__(self, place: int) -> Problem:
+    def __call__(self, index: int) -> Problem:
         return Problem(str(place), "it is not here")
 
     def prepare(self, pixels: np.ndarray) -> np.ndarray:

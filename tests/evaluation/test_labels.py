@@ -263,10 +263,8 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "names.json").write_text(json.dumps({name: ["no fish"] for name in IDS}))
     told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "names.json"])
     assert told.exit_code == 2
-    assert (
-        "3 outputs of the label space are not in 'the outputs of thousand' (first: 'no fish'); use numbers or names of outputs\n"
-        in told.output
-    )
+    assert "3 outputs of the label space are not in" in told.output
+    assert "'no fish'" in told.output
     (tmp_path / "pets.json").write_text(json.dumps({"cat": [0], "dog": [207], "hen": [985]}))
     ran = CliRunner().invoke(app, [*command, "pets", "--labels", "pets.json", "--json", "--store", "other"])
     assert json.loads(ran.stdout)["results"][0]["accuracy"] == 1

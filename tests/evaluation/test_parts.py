@@ -378,7 +378,7 @@ def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
 
 def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C", only=("fog",))
-    with pytest.raises(OptionError, match=r"gaussian_noise\.npy not found.*fog, labels"):
+    with pytest.raises(OptionError, match=r"gaussian_noise\.npy not found.*--corruption fog"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}", tmp_path / "kept")
     with pytest.raises(OptionError, match=r"cifar10-c:"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}#fog@3", tmp_path / "kept")

@@ -108,5 +108,5 @@ def test_outputs_are_counted_with_the_first_picture(tmp_path: Path) -> None:
     Image.new("RGB", (20, 24)).save(folder(tmp_path, ["a", "b"]) / "a" / "0.png")
     for file in tmp_path.rglob("[1-3].png"):
         file.unlink()
-    with pytest.raises(BeaufortError, match=r"has 2 classes .* flat has 3 outputs"):
+    with pytest.raises(BeaufortError, match=r"2 classes .* 3 outputs of flat"):
         read_samples(tmp_path, flat)

@@ -79,7 +79,7 @@ def test_mistakes_between_steps_are_told_and_lose_nothing(images: Path, tmp_path
     labels = tmp_path / "labels.json"
     labels.write_text('{"cup": [0], "kite": [1]}')
     told = refused(*select, "--labels", labels, "--output", tmp_path / "out")
-    assert "got 1 too few (first: 'leaf')" in told
+    assert "lacks 1 class of images (first: 'leaf')" in told
     after = {path: path.read_bytes() for path in images.rglob("*") if path.is_file()}
     assert after == before
     assert cutouts.is_dir()
