@@ -140,7 +140,7 @@ class Elsewhere:
     """Images that cannot be pickled."""
 
     def __call__(self, index: int) -> Problem:
-        return Problem(str(place), "it is not here")
+        return Problem(str(index), "it is not here")
 
     def prepare(self, pixels: np.ndarray) -> np.ndarray:
         return pixels
