@@ -51,10 +51,11 @@ def compare(
 
     `beaufort compare resnet50 mobilenet_v2 --store results`
 
-    Intervals and p-values of differences are adjusted for all pairs and metrics (Bonferroni). Two models
-    share a tie group exactly if they do not differ significantly. Under each condition, McNemar's exact test
-    compares how many images only one of two models classifies correctly, with Holm's correction over all
-    conditions of all pairs.
+    Intervals and p-values of differences are adjusted for all pairs: those in the suite's first metric are
+    one family, those in the other metrics a second one (single-step max-T). Two models share a tie group
+    exactly if they do not differ significantly in the first metric. Under each condition, McNemar's exact
+    test compares how many images only one of two models classifies correctly, with Holm's correction over
+    all conditions of all pairs.
     """
     from beaufort.results import compare as compare_models
     from beaufort.results import join_results, open_targets, pair_parts
@@ -86,7 +87,7 @@ def compare(
 
 def _show(comparison: Comparison, every: bool) -> None:
     from beaufort.metrics import metrics
-    from beaufort.report.wording import units
+    from beaufort.report.wording import families, units
 
     scores = comparison.scores
     against = f", baseline {scores.baseline.title}" if scores.baseline else ""
@@ -113,9 +114,9 @@ def _show(comparison: Comparison, every: bool) -> None:
     ]
     typer.echo("\n" + table([("difference", "p", ""), *differences]))
     typer.echo(
-        f"{100 * scores.level:g} % intervals and p-values, adjusted for "
-        f"{counted(scores.pairs.size, 'difference')} (Bonferroni); models that share a tie group do not "
-        "differ significantly"
+        f"{100 * scores.level:g} % intervals and p-values, adjusted within each family (single-step max-T): "
+        f"{families(scores)}; models that share a tie group do not differ significantly in "
+        f"{metrics[scores.headline].title}"
     )
     if every:
         _show_calibration(comparison)
@@ -205,7 +206,10 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
         "metrics": {one.model: {k: vars(v) for k, v in one.metrics.items()} for one in scores.models},
         **({"sequences": movement_of(scores)} if scores.suite.sequences else {}),
         "notes": list(scores.notes),
-        "family": scores.pairs.size,
+        "families": [
+            {"name": name, "metrics": list(some), "size": scores.pairs.size(name), "method": "max-T"}
+            for name, some in scores.pairs.families.items()
+        ],
         "differences": [
             {**vars(one), "difference": vars(one.difference), "told_apart": one.significant}
             for one in comparison.differences

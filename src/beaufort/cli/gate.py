@@ -82,6 +82,14 @@ def gate(
             "or fail."
         ),
     ] = "exit-3",
+    always_valid: Annotated[
+        bool,
+        typer.Option(
+            "--always-valid",
+            help="Use intervals that hold at all numbers of images at once, for a gate that is repeated "
+            "while images are added in random order, as by `beaufort run --precision`.",
+        ),
+    ] = False,
     junit: Annotated[
         Path | None, typer.Option(help="JUnit XML file to write, with a test case for each check.")
     ] = None,
@@ -122,6 +130,7 @@ def gate(
             min_worst=limits.get("worst"),
             baseline=baseline,
             clusters=read_column(cluster_by),
+            always_valid=always_valid,
         )
         _write(verdicts, junit, summary, undecided)
         _show(verdicts, as_json)

@@ -18,7 +18,7 @@ from beaufort.report.headline import Headline, about, headline
 from beaufort.report.page_data import page_data
 from beaufort.report.provenance import provenance_facts
 from beaufort.report.summary_tables import baseline_words, error_of, optional_tables
-from beaufort.report.wording import default_title, shown, units, words
+from beaufort.report.wording import default_title, families, shown, units, words
 from beaufort.results import ModelScores, Scores
 
 STYLES = ("report/report.css",)
@@ -186,8 +186,8 @@ def _ranking_exact(scores: Scores) -> str:
         return f"{100 * scores.level:g} % intervals; {n}."
     return (
         f"{100 * scores.level:g} % intervals; {n}, the same for all models. Two models share a letter "
-        "exactly if the interval of their difference contains zero. These intervals are adjusted for all "
-        f"{counted(scores.pairs.size, 'difference')} of these models and metrics (Bonferroni)."
+        "exactly if the interval of their difference contains zero. These intervals are adjusted within "
+        f"{families(scores)} (single-step max-T)."
     )
 
 
@@ -201,8 +201,8 @@ def _comparison_exact(scores: Scores) -> str:
     corruptions = counted(pairs * len(scores.suite.corruptions), "difference")
     return (
         f"{paired} A difference is significant if its {100 * scores.level:g} % interval excludes zero. "
-        f"Intervals of headline metrics are adjusted for {counted(scores.pairs.size, 'difference')} of these "
-        f"models and metrics; those of errors under single corruptions for {corruptions} (Bonferroni)."
+        f"Intervals of headline metrics are adjusted within {families(scores)} (single-step max-T); those of "
+        f"errors under single corruptions for {corruptions} (Bonferroni)."
     )
 
 

@@ -151,6 +151,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         "images": verdict.images,
         "clusters": verdict.clusters,
         "notes": list(verdict.notes),
+        "always_valid": verdict.always_valid,
         "checks": [
             {
                 "name": check.name,
@@ -172,7 +173,8 @@ _SIGNS = {Decision.PASSED: "✅", Decision.FAILED: "❌", Decision.UNDECIDED: "�
 
 def _basis(verdict: Verdict) -> str:
     """Return the number of images, and what the intervals are."""
-    level = f"{100 * verdict.value.level:g} % intervals"
+    kind = "always-valid " if verdict.always_valid else ""
+    level = f"{100 * verdict.value.level:g} % {kind}intervals"
     images = counted(verdict.images, "image")
     if verdict.clusters == verdict.images:
         return f"{images}, {level}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from beaufort._core.text import counted
 from beaufort.data.labels import class_names
+from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results import Scores
 
@@ -108,3 +109,15 @@ def units(scores: Scores) -> str:
     if scores.clusters == scores.images:
         return "images"
     return f"{counted(scores.clusters, 'cluster')} of images"
+
+
+def families(scores: Scores) -> str:
+    """Return the families that intervals of differences are adjusted for, with their sizes."""
+    pairs = scores.pairs
+    parts = [
+        f"{spoken([metrics[name].title for name in names])} ({counted(pairs.size(family), 'difference')})"
+        for family, names in pairs.families.items()
+    ]
+    if len(parts) == 1:
+        return f"one family: {parts[0]}"
+    return f"two families: {parts[0]}, and {parts[1]}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics.calibration import confidence_bin
-from beaufort.metrics.stats import Estimate, mean_interval, resample
+from beaufort.metrics.stats import Estimate, mean_interval, paired_half_width, resample
 from beaufort.results.linear import Clusters, Linear
 from beaufort.results.predictions import Predictions
 
@@ -122,12 +122,13 @@ def _ece(
     resamples: int,
     seed: int,
 ) -> tuple[Estimate, float, float]:
-    """The calibration error with its interval, as it is usually printed, and its floor.
+    """Return the calibration error with its interval, the error as it is usually printed, and its floor.
 
-    With A the gaps between confidence and accuracy in the bins, ECE is the sum of their sizes. Whatever the
-    true gaps are, the sum is off by no more than the sum of what each is off, which the bootstrap tells: that
-    gives the lower end. For the true signs of the gaps, ECE is a plain mean, and the signs that were seen
-    give the largest of all such means: its upper end is the upper end.
+    The usual estimate is the sum of the sizes of the gaps between confidence and accuracy in the bins, and
+    chance enlarges it. The interval inverts a test: it consists of the errors that could have shown what was
+    seen, if the true gaps are proportional to those that were seen and chance is that of the bootstrap. Two
+    limits protect it where few mistakes were seen: the upper end is further away by what `paired_interval`
+    adds for unseen images, but at most that of Gaffke's interval of the signed gaps.
     """
     if units is not None:
         average = len(gaps) / (units.max() + 1)
@@ -138,17 +139,61 @@ def _ece(
     n = len(gaps)
     mean = gaps.mean(axis=0)
     raw = float(np.abs(mean).sum())
-    unseen = np.where(np.arange(BINS) == np.abs(mean).argmax(), -np.sign(mean), 0.0)
-    drawn = resample(gaps, resamples=resamples, seed=seed).beside(unseen)
-    off = float(np.quantile(np.abs(drawn - mean).sum(axis=1), (1 + level) / 2))
+    spread = _spread(gaps, counts, confident)
+    chance = _chance(gaps, spread, resamples, seed)
+    tail = (1 - level) / 2
+
+    # chance enlarges most where true gaps are zero: the lower end leaves out gaps that chance alone explains
+    clear = np.sign(mean) * np.sqrt(np.maximum(mean**2 - spread**2, 0))
+    clear *= raw / max(float(np.abs(clear).sum()), 1e-300) if clear.any() else 0.0
+
+    def excess(gaps: Floats, probability: float) -> float:
+        """Return a quantile of what would be seen if these were the true gaps, less what was seen."""
+        return float(np.quantile(np.abs(gaps + chance).sum(axis=1), probability)) - raw
+
     signed = gaps @ np.where(mean < 0, -1.0, 1.0)
     most = max(1.0, float(np.abs(signed).max()))
-    high = mean_interval(signed, low=-most, high=most, level=level).high
-    spread = _spread(gaps, counts, confident)
+    highest = mean_interval(signed, low=-most, high=most, level=level).high
+    low = raw * _crossing(lambda scale: excess(scale * clear, 1 - tail), 0.0, 1.0) if clear.any() else 0.0
+    largest = max(1.0, highest / raw) if raw else 1.0
+    high = raw * _crossing(lambda scale: excess(scale * mean, tail), 0.0, largest)
+    high = max(min(high + _unseen(signed, most, level), highest), low)
     floor = float(_folded(np.zeros(BINS), spread).sum())
     value = _without_chance(np.abs(mean), spread, raw)
-    low = max(0.0, raw - off)
     return Estimate(min(max(value, low), high), low, high, n, level), raw, floor
+
+
+def _chance(gaps: Floats, spread: Floats, resamples: int, seed: int) -> Floats:
+    """Return what chance adds to the gaps, `(resamples, bins)`, with the standard deviations of `spread`."""
+    mean = gaps.mean(axis=0)
+    drawn = resample(gaps, resamples=resamples, seed=seed).means - mean
+    seen = drawn.std(axis=0)
+    flat = seen < 0.1 * spread  # hardly any mistake was seen: coins as the confidence says
+    drawn[:, flat] = np.random.default_rng(seed).standard_normal((len(drawn), int(flat.sum())))
+    seen[flat] = 1.0
+    return np.asarray(drawn * np.divide(spread, seen, out=np.zeros(BINS), where=seen > 0), np.float64)
+
+
+def _unseen(signed: Floats, most: float, level: float) -> float:
+    """Return by how much unseen images widen an interval, compared with Student's."""
+    n = len(signed)
+    if n < 2:
+        return most
+    deviation = float(signed.std(ddof=1))
+    far = most - float(signed.mean())
+    return paired_half_width(deviation, n, far, level) - paired_half_width(deviation, n, 0.0, level)
+
+
+def _crossing(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a rising function is zero; an end if it is not between them."""
+    if rising(low) >= 0:
+        return low
+    if rising(high) <= 0:
+        return high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+    return (low + high) / 2
 
 
 def _spread(gaps: Floats, counts: Floats, confident: Floats) -> Floats:

@@ -59,9 +59,9 @@ class CalibrationDifference:
 class Comparison:
     """Some models on one suite and the same images.
 
-    There are two families of statements, and within each all hold together at the level of the scores:
-    differences of headline numbers (every pair under every metric), and tests under single conditions (every
-    pair under every condition).
+    There are three families of statements, and within each all hold together at the level of the scores:
+    differences in the headline metric (every pair), differences in the other metrics (every pair under every
+    one), and tests under single conditions (every pair under every condition).
     """
 
     scores: Scores
@@ -132,9 +132,10 @@ def _p_value(first: NDArray[np.bool_], second: NDArray[np.bool_], units: Cluster
     """Of the hypothesis that two models are right equally often; images of one cluster count together."""
     if units is None:
         return mcnemar(int((first & ~second).sum()), int((second & ~first).sum()))
-    weight = np.ones(1)
-    form = Linear.of(0.0, {"first": (~first[:, None], -weight), "second": (~second[:, None], weight)})
-    return form.clustered(units).p_value()
+    forms = [
+        Linear.of(0.0, {name: (~hits[:, None], np.ones(1))}) for name, hits in (("a", first), ("b", second))
+    ]
+    return (forms[1] - forms[0]).clustered(units).p_value()
 
 
 def _calibration(

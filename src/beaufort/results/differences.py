@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
 from beaufort.metrics import metrics
-from beaufort.metrics.stats import Estimate
+from beaufort.metrics.stats import Estimate, Family, simultaneous
 from beaufort.results.linear import Linear
 
 
@@ -48,9 +48,11 @@ class Difference:
     first: str
     second: str
     difference: Estimate
-    """The second minus the first; the intervals of the whole family hold together at the level."""
+    """The second minus the first; the intervals of a family hold together at the level."""
     p: float
-    """Two-sided, adjusted for the whole family: below 1 - level exactly if the difference is significant."""
+    """Two-sided, adjusted for the family: below 1 - level exactly if the difference is significant."""
+    family: str = ""
+    """`headline` for the first metric of the suite, `other` for the rest."""
 
     @property
     def significant(self) -> bool:
@@ -65,12 +67,17 @@ class Difference:
         return difference_text(*pair, one.title, difference, points=one.in_percent)
 
 
+HEADLINE, OTHER = "headline", "other"
+"""Names of the two families of differences."""
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairs of models under all metrics: the family that p-values and intervals are adjusted for.
+    """All pairs of models under all metrics.
 
-    Each of m intervals has the level 1 - (1 - level) / m (Bonferroni). Other corrections have more power, but
-    with this one a difference is significant exactly if its interval excludes zero.
+    The differences in the first metric are one family, those in the other metrics a second one. Within each,
+    all intervals hold together at `level` (single-step max-T over the joint distribution of the differences),
+    and a difference is significant exactly if its interval excludes zero.
     """
 
     forms: Mapping[str, Mapping[str, Linear]]
@@ -85,18 +92,46 @@ class Pairs:
     def metrics(self) -> tuple[str, ...]:
         return tuple(next(iter(self.forms.values()))) if self.forms else ()
 
-    @property
-    def size(self) -> int:
-        """Number of differences in the family."""
+    @cached_property
+    def families(self) -> dict[str, tuple[str, ...]]:
+        """The metrics of each family; a suite with one metric has one family."""
+        parts = {HEADLINE: self.metrics[:1], OTHER: self.metrics[1:]}
+        return {name: some for name, some in parts.items() if some}
+
+    def family_of(self, metric: str) -> str:
+        """Return the name of the family that a metric belongs to."""
+        return HEADLINE if metric == self.metrics[0] else OTHER
+
+    def size(self, family: str) -> int:
+        """Return the number of differences in a family."""
         models = len(self.forms)
-        return models * (models - 1) // 2 * len(self.metrics)
+        return models * (models - 1) // 2 * len(self.families.get(family, ()))
+
+    @cached_property
+    def _joint(self) -> dict[str, Family]:
+        return {}
+
+    def joint(self, family: str) -> Family:
+        """Return what the intervals and p-values of a family are adjusted by."""
+        if family not in self._joint:
+            count, metrics = len(self.forms), self.families[family]
+            columns = [forms[metric].values for metric in metrics for forms in self.forms.values()]
+            pairs = np.array(list(combinations(range(count), 2)), np.intp).reshape(-1, 2)
+            pairs = np.concatenate([pairs + count * place for place in range(len(metrics))])
+            self._joint[family] = simultaneous(columns, pairs)
+        return self._joint[family]
+
+    def form(self, metric: str, first: str, second: str) -> Linear:
+        """Return what each image adds to the second model's metric minus the first one's."""
+        return self.forms[second][metric] - self.forms[first][metric]
 
     def difference(self, metric: str, first: str, second: str) -> Difference:
         """Return the second model's metric minus the first one's."""
-        form = self.forms[second][metric] - self.forms[first][metric]
-        level = 1 - (1 - self.level) / max(self.size, 1)
-        p = min(1.0, self.size * form.p_value())
-        return Difference(metric, first, second, form.estimate(level), p)
+        form = self.form(metric, first, second)
+        family = self.family_of(metric)
+        joint = self.joint(family)
+        estimate = form.estimate(joint.level(self.level))
+        return Difference(metric, first, second, estimate, joint.adjusted(form.p_value()), family)
 
     def differences(self) -> tuple[Difference, ...]:
         """Return the differences of every pair under every metric."""
@@ -107,9 +142,11 @@ class Pairs:
         """Return which pairs differ significantly, a symmetric matrix in the order of the models."""
         count = len(self.models)
         matrix = np.zeros((count, count), np.bool_)
+        if count < 2:
+            return matrix
+        miss = 1 - self.joint(self.family_of(metric)).level(self.level)
         for (a, first), (b, second) in combinations(enumerate(self.models), 2):
-            form = self.forms[second][metric] - self.forms[first][metric]
-            matrix[a, b] = matrix[b, a] = self.size * form.p_value() < 1 - self.level
+            matrix[a, b] = matrix[b, a] = self.form(metric, first, second).p_value() < miss
         return matrix
 
 

@@ -17,7 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.metrics.stats import Estimate, images_to_decide, mean_interval, mean_p_value
+from beaufort.metrics.stats import (
+    Estimate,
+    always_valid_images_to_decide,
+    always_valid_interval,
+    images_to_decide,
+    mean_interval,
+    mean_p_value,
+    paired_images_to_decide,
+    paired_interval,
+    paired_p_value,
+)
 from beaufort.results._match import ResultsError
 
 Floats = NDArray[np.float64]
@@ -60,6 +70,8 @@ class Linear:
     """How many times as much as an average cluster the largest one can add; 1 if images stand alone."""
     floor: float = -math.inf
     """What the number cannot be below although a straight line can: 0 for a ratio of two errors."""
+    paired: bool = False
+    """Whether it is a difference of two numbers on the same images, which has an interval of its own."""
 
     @classmethod
     def of(cls, constant: float, terms: Mapping[str, tuple[NDArray[Any], Floats]]) -> Linear:
@@ -101,15 +113,19 @@ class Linear:
         high = self.constant + sum(float(np.maximum(weight, 0).sum()) for weight in self.weights.values())
         return low, high
 
-    def estimate(self, level: float) -> Estimate:
-        """The number with its interval over images, as far as the number can lie there.
+    def estimate(self, level: float, *, always_valid: bool = False) -> Estimate:
+        """Return the number with its interval over images, as far as the number can lie there.
 
-        A cluster adds its images' sum, so that it can add more than a mean can be.
+        A cluster adds its images' sum, so that it can add more than a mean can be. With `always_valid`, the
+        interval holds at all numbers of images at once, not only at this one.
         """
         low, high = self.bounds
         if not low < high:  # the same for every image: a baseline over itself
             return Estimate(self.value, self.value, self.value, self.n, level)
-        found = mean_interval(self.values, low=low, high=high, level=level)
+        interval = paired_interval if self.paired else mean_interval
+        if always_valid:
+            interval = always_valid_interval
+        found = interval(self.values, low=low, high=high, level=level)
         least, most = self._image_bounds
         least = min(max(least, self.floor), found.value)  # rounding moves the value, not the interval
         return replace(found, low=max(found.low, least), high=min(found.high, max(most, found.value)))
@@ -117,17 +133,21 @@ class Linear:
     def p_value(self) -> float:
         """Of the hypothesis that the number is zero."""
         low, high = self.bounds
-        return mean_p_value(self.values, low=low, high=high) if low < 0 < high else 1.0
+        p_value = paired_p_value if self.paired else mean_p_value
+        return p_value(self.values, low=low, high=high) if low < 0 < high else 1.0
 
-    def images_to_decide(self, limit: float, level: float) -> int | None:
-        """How many images, or clusters, like these put `limit` outside of the interval; None if no number."""
+    def images_to_decide(self, limit: float, level: float, *, always_valid: bool = False) -> int | None:
+        """Return how many images, or clusters, like these exclude `limit` from the interval; None if none."""
         low, high = self.bounds
         if not low < high:
             return None
-        return images_to_decide(self.values, limit=limit, low=low, high=high, level=level)
+        find = paired_images_to_decide if self.paired else images_to_decide
+        if always_valid:
+            find = always_valid_images_to_decide
+        return find(self.values, limit=limit, low=low, high=high, level=level)
 
     def __sub__(self, other: Linear) -> Linear:
-        return self._combined(other, sub)
+        return replace(self._combined(other, sub), paired=True)
 
     def __add__(self, other: Linear) -> Linear:
         return replace(self._combined(other, add), floor=self.floor + other.floor)
@@ -135,7 +155,8 @@ class Linear:
     def __mul__(self, factor: float) -> Linear:
         weights = {name: factor * weight for name, weight in self.weights.items()}
         floor = factor * self.floor if factor > 0 else -math.inf
-        return Linear(factor * self.values, weights, factor * self.constant, self.stretch, floor)
+        values, constant = factor * self.values, factor * self.constant
+        return Linear(values, weights, constant, self.stretch, floor, self.paired)
 
     def _combined(self, other: Linear, combine: Callable[[Any, Any], Any]) -> Linear:
         nothing = np.zeros(1)
@@ -144,7 +165,8 @@ class Linear:
             for name in {**self.weights, **other.weights}
         }
         constant = combine(self.constant, other.constant)
-        return Linear(combine(self.values, other.values), weights, constant, self.stretch)
+        paired = self.paired or other.paired
+        return Linear(combine(self.values, other.values), weights, constant, self.stretch, paired=paired)
 
     def clustered(self, clusters: Clusters | None) -> Linear:
         """The same number with whole clusters of images as units; unchanged if None."""

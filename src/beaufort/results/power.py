@@ -16,6 +16,7 @@ from beaufort._core.registry import unknown_message
 from beaufort._core.text import counted
 from beaufort._core.validation import validate_fraction, validate_number
 from beaufort.metrics import BASELINE_NAMES, metrics
+from beaufort.metrics.stats import paired_half_width
 from beaufort.results._match import ResultsError
 from beaufort.results.baseline import NO_BASELINE, published_baseline
 from beaufort.results.metric_forms import columns_of, find_divisor, metric_forms
@@ -248,25 +249,21 @@ def plan_images(
     low, high = spread.bounds
     if drop >= high:
         raise OptionError(f"drop must be below {high:g}, the largest possible drop, got {drop!r}")
-    ends = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(probability)
-    fails = _needed(spread.deviation(drop), drop - max_drop, drop - low, *ends)
-    passes = _needed(spread.deviation(0.0), max_drop, high, *ends) if max_drop else None
+    luck = NormalDist().inv_cdf(probability)
+    fails = _needed(spread.deviation(drop), drop - max_drop, drop - low, level, luck)
+    passes = _needed(spread.deviation(0.0), max_drop, high, level, luck) if max_drop else None
     return ImagePlan(spread.metric, drop, max_drop, probability, fails, passes)
 
 
-def _needed(deviation: float, distance: float, worst: float, z: float, luck: float) -> int | None:
-    """Return how many images bring the end of an interval across a limit.
+def _needed(deviation: float, distance: float, most: float, level: float, luck: float) -> int | None:
+    """Return how many images bring the end of an interval across a limit with a certain probability.
 
-    The distance of the end from the mean is a quantile of a random weighting of the images and of one unseen
-    image, the worst possible: normal for the images, exponential for the unseen one, combined by a
-    Cornish-Fisher expansion.
+    `most` is the distance from the mean to the most extreme value of an image, `luck` the normal quantile of
+    the probability.
     """
 
     def enough(n: int) -> bool:
-        extra = worst / n
-        width = math.hypot(deviation / math.sqrt(n), extra)
-        skew = 2 * (extra / width) ** 3
-        reach = extra + width * (z + skew * (z * z - 1) / 6)
+        reach = paired_half_width(deviation, n, most, level)
         return reach + luck * deviation / math.sqrt(n) <= distance
 
     high = 2

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
+
+import numpy as np
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
@@ -16,7 +18,7 @@ from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
 from beaufort.results.differences import difference_text
-from beaufort.results.linear import Linear
+from beaufort.results.linear import Linear, find_clusters
 from beaufort.results.results import Results, join_results
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.scoring import score
@@ -59,6 +61,8 @@ class Check:
     """What each image adds to the estimate, if it is a mean over images."""
     statement: str = ""
     """The estimate in words."""
+    always_valid: bool = False
+    """Whether the interval holds at all numbers of images at once."""
 
     @property
     def decision(self) -> Decision:
@@ -79,7 +83,7 @@ class Check:
         """
         one = self.estimate
         if self.form is not None:
-            needed = self.form.images_to_decide(self.limit, one.level)
+            needed = self.form.images_to_decide(self.limit, one.level, always_valid=self.always_valid)
             return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
         distance = abs(one.value - self.limit)
         width = one.high - one.value if one.value < self.limit else one.value - one.low
@@ -109,6 +113,8 @@ class Verdict:
     """Versions of both models, and their difference under each corruption."""
     dataset: str = ""
     """Name of the dataset."""
+    always_valid: bool = False
+    """Whether the intervals hold at all numbers of images at once."""
 
     @property
     def decision(self) -> Decision:
@@ -158,6 +164,7 @@ def gate(
     min_worst: float | None = None,
     baseline: str | None = None,
     clusters: Mapping[str, str] | None = None,
+    always_valid: bool = False,
     level: float = 0.95,
 ) -> Verdict:
     """Check a model against a reference model, against fixed limits, or both.
@@ -174,6 +181,9 @@ def gate(
         min_worst: minimum accuracy under the worst corruption, the mean over its severities.
         baseline: what mCE divides by, as for `score`.
         clusters: clusters of images that are not independent, as for `score`.
+        always_valid: whether to use confidence sequences: the gate may then be repeated after any number of
+            images, added in random order, and the probability that any of its decisions about a limit is
+            wrong is at most 1 - level. The intervals are wider than those for a fixed number of images.
         level: confidence level of all intervals.
     """
     for part in (results, reference):
@@ -191,29 +201,29 @@ def gate(
     if reference is None and all(limit is None for limit in limits.values()):
         raise OptionError("gate requires at least one of reference, require, min_clean and min_worst")
     scores, name, new, old, notes = score_pair(results, reference, metric, baseline, clusters, level)
-    by_name = {one.model: one for one in scores.models}
-    model = by_name[new]
+    evidence = _Evidence(scores, name, new, old, clusters, always_valid)
     checks = []
     if reference is not None:
-        checks.append(_drop(scores, name, new, old, max_drop, rule))
+        checks.append(evidence.drop(max_drop, rule))
     if require is not None:
-        checks.append(_value(model, name, require))
+        checks.append(evidence.value(require))
     if min_clean is not None:
-        checks.append(_clean(model, scores, min_clean))
+        checks.append(evidence.clean(min_clean))
     if min_worst is not None:
-        checks.append(_worst(model, scores, min_worst))
+        checks.append(evidence.worst(min_worst))
     return Verdict(
         model=results.models[0],
         metric=name,
-        value=model.metrics[name],
+        value=evidence.estimate(new),
         reference=None if reference is None else reference.models[0],
-        reference_value=None if reference is None else by_name[old].metrics[name],
-        checks=tuple(checks),
+        reference_value=None if reference is None else evidence.estimate(old),
+        checks=tuple(replace(check, always_valid=always_valid) for check in checks),
         images=scores.images,
         clusters=scores.clusters,
         details=verdict_details(scores, results, reference, new, old),
         notes=notes,
         dataset=results.dataset,
+        always_valid=always_valid,
     )
 
 
@@ -273,16 +283,72 @@ def drop_form(scores: Scores, metric: str, new: str, old: str) -> Linear:
     return (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
 
 
-def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
-    form = drop_form(scores, metric, new, old)
-    if _same_model(scores.results, new, old) and not form.values.any():
-        form *= 0  # the model may be in two stores: more images could not show a difference either
-    estimate = form.estimate(scores.level)
-    difference = estimate if metrics[metric].better == "lower" else -estimate
-    points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
-    requirement = f"{metrics[metric].title} at most {points} worse than the reference"
-    statement = difference_text(new, old, metrics[metric].title, difference)
-    return Check("drop", requirement, estimate, max_drop, True, rule, form, statement)
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """What the checks of a gate are based on."""
+
+    scores: Scores
+    metric: str
+    new: str
+    old: str
+    clusters: Mapping[str, str] | None
+    always_valid: bool
+
+    @property
+    def model(self) -> ModelScores:
+        return next(one for one in self.scores.models if one.model == self.new)
+
+    def estimate(self, model: str) -> Estimate:
+        """Return the metric of a model."""
+        form = self.scores.pairs.forms[model][self.metric]
+        return form.estimate(self.scores.level, always_valid=self.always_valid)
+
+    def drop(self, max_drop: float, rule: str) -> Check:
+        metric = metrics[self.metric]
+        form = drop_form(self.scores, self.metric, self.new, self.old)
+        if _same_model(self.scores.results, self.new, self.old) and not form.values.any():
+            form *= 0  # the model may be in two stores: more images could not show a difference either
+        estimate = form.estimate(self.scores.level, always_valid=self.always_valid)
+        difference = estimate if metric.better == "lower" else -estimate
+        points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
+        requirement = f"{metric.title} at most {points} worse than the reference"
+        statement = difference_text(self.new, self.old, metric.title, difference)
+        return Check("drop", requirement, estimate, max_drop, True, rule, form, statement)
+
+    def value(self, limit: float) -> Check:
+        metric = metrics[self.metric]
+        if metric.unit == "share" and limit > 1:
+            raise OptionError(f"require must be at most 1 (100 %) for {self.metric}, got {limit:g}")
+        return _limit("value", metric.title, self.estimate(self.new), limit, upper=metric.better == "lower")
+
+    def clean(self, limit: float) -> Check:
+        estimate = self.model.clean
+        if estimate is None:
+            raise OptionError("min_clean requires clean images, and the suite has none")
+        if self.always_valid:
+            estimate = self._clean_form().estimate(self.scores.level, always_valid=True)
+        return _limit("clean", "clean accuracy" if self.scores.with_clean else "accuracy", estimate, limit)
+
+    def _clean_form(self) -> Linear:
+        """Return what each image adds to the accuracy on clean images."""
+        predictions = self.scores.predictions([self.new])[self.new]
+        row = next(i for i, condition in enumerate(predictions.conditions) if condition.clean)
+        form = Linear.of(0.0, {self.new: (predictions.correct[row][:, None], np.ones(1))})
+        return form.clustered(find_clusters(predictions.ids, self.clusters))
+
+    def worst(self, limit: float) -> Check:
+        """Check the lowest accuracy over corruptions; the lowest ends of joint intervals bound it."""
+        forms = self.model.error_forms
+        if not forms:
+            raise OptionError(f"min_worst requires shifted images, and {self.scores.suite} has none")
+        each = 1 - (1 - self.scores.level) / len(forms)
+        errors = {name: form.estimate(each, always_valid=self.always_valid) for name, form in forms.items()}
+        name, worst = max(errors.items(), key=lambda item: item[1].value)
+        low = 1 - max(one.high for one in errors.values())
+        high = 1 - max(one.low for one in errors.values())
+        estimate = Estimate(1 - worst.value, low, high, worst.n, self.scores.level)
+        what = f"accuracy under the worst corruption, {name.replace('_', ' ')},"
+        return _limit("worst", what, estimate, limit)
 
 
 def _same_model(results: Results, new: str, old: str) -> bool:
@@ -294,31 +360,3 @@ def _same_model(results: Results, new: str, old: str) -> bool:
 def _limit(name: str, what: str, estimate: Estimate, limit: float, *, upper: bool = False) -> Check:
     requirement = f"{what} at {'most' if upper else 'least'} {100 * limit:g} %"
     return Check(name, requirement, estimate, limit, upper, statement=f"{estimate:.2%}")
-
-
-def _value(model: ModelScores, metric: str, limit: float) -> Check:
-    if metrics[metric].unit == "share" and limit > 1:
-        raise OptionError(f"require must be at most 1 (100 %) for {metric}, got {limit:g}")
-    upper = metrics[metric].better == "lower"
-    return _limit("value", metrics[metric].title, model.metrics[metric], limit, upper=upper)
-
-
-def _clean(model: ModelScores, scores: Scores, limit: float) -> Check:
-    if model.clean is None:
-        raise OptionError("min_clean requires clean images, and the suite has none")
-    what = "clean accuracy" if scores.with_clean else "accuracy"
-    return _limit("clean", what, model.clean, limit)
-
-
-def _worst(model: ModelScores, scores: Scores, limit: float) -> Check:
-    """The lowest accuracy over corruptions; the intervals hold together, so their lowest ends bound it."""
-    if not model.corruptions:
-        raise OptionError(f"min_worst requires shifted images, and {scores.suite} has none")
-    each = 1 - (1 - scores.level) / len(model.corruptions)
-    errors = {name: form.estimate(each) for name, form in model.error_forms.items()}
-    name, worst = max(errors.items(), key=lambda item: item[1].value)
-    low = 1 - max(one.high for one in errors.values())
-    high = 1 - max(one.low for one in errors.values())
-    estimate = Estimate(1 - worst.value, low, high, worst.n, scores.level)
-    what = f"accuracy under the worst corruption, {name.replace('_', ' ')},"
-    return _limit("worst", what, estimate, limit)

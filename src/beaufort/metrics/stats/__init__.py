@@ -7,6 +7,7 @@ photo are not independent; one accuracy alone has an exact interval. No interval
 from __future__ import annotations
 
 from beaufort.metrics.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from beaufort.metrics.stats.always_valid import always_valid_images_to_decide, always_valid_interval
 from beaufort.metrics.stats.bounded import images_to_decide, looks, mean_interval, mean_p_value
 from beaufort.metrics.stats.differences import holm, mcnemar, newcombe
 from beaufort.metrics.stats.estimate import (
@@ -16,14 +17,24 @@ from beaufort.metrics.stats.estimate import (
     proportion_intervals,
     validate_level,
 )
+from beaufort.metrics.stats.paired import (
+    paired_half_width,
+    paired_images_to_decide,
+    paired_interval,
+    paired_p_value,
+)
 from beaufort.metrics.stats.ranking import Ranked, letters, rank
 from beaufort.metrics.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
+from beaufort.metrics.stats.simultaneous import Family, simultaneous
 
 __all__ = [
     "RESAMPLES",
     "Estimate",
+    "Family",
     "Ranked",
     "Resamples",
+    "always_valid_images_to_decide",
+    "always_valid_interval",
     "binomial_cdf",
     "bootstrap",
     "bootstrap_means",
@@ -39,8 +50,13 @@ __all__ = [
     "mean_interval",
     "mean_p_value",
     "newcombe",
+    "paired_half_width",
+    "paired_images_to_decide",
+    "paired_interval",
+    "paired_p_value",
     "proportion_intervals",
     "rank",
     "resample",
+    "simultaneous",
     "validate_level",
 ]

@@ -10,7 +10,7 @@ exact interval of Clopper and Pearson; for any others it keeps the coverage and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -27,7 +27,7 @@ FIRST = 500
 GROWTH = 1.25
 """Factor between the numbers of images at one look and the next."""
 
-_MOST = 10**9
+MOST_IMAGES = 10**9
 """Largest number of images that is worth recommending; None is returned above it."""
 
 
@@ -45,7 +45,12 @@ def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, lev
     >>> f"{mean_interval([0.8, 1, 1, 0.9] * 50):.1%}"
     '92.5 % [90.4, 93.7]'
     """
-    numbers = _Numbers(values, low, high)
+    return gaffke_interval(BoundedValues(values, low, high), level)
+
+
+def gaffke_interval(numbers: BoundedValues, level: float) -> Estimate:
+    """Return the mean with Gaffke's interval."""
+    low, high = numbers.low, numbers.high
     tail = (1 - validate_level(level)) / 2
     if numbers.ends_only:
         exact = clopper_pearson(numbers.at_high, numbers.n, level)
@@ -65,7 +70,12 @@ def mean_p_value(values: ArrayLike, *, low: float, high: float, null: float = 0.
     >>> round(mean_p_value([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], low=-1, high=1), 4)
     0.1274
     """
-    numbers = _Numbers(values, low, high)
+    return gaffke_p_value(BoundedValues(values, low, high), null)
+
+
+def gaffke_p_value(numbers: BoundedValues, null: float) -> float:
+    """Return the two-sided p-value of Gaffke's interval."""
+    low, high = numbers.low, numbers.high
     if not low < null < high:
         raise OptionError(f"null must lie between low={low} and high={high}, got {null!r}")
     above, below = numbers.beside(low).tail(null), numbers.beside(high).flipped.tail(-null)
@@ -82,23 +92,28 @@ def images_to_decide(
     >>> images_to_decide([0.4, 0.6], limit=0.5) is None
     True
     """
-    numbers = _Numbers(values, low, high)
+    numbers = BoundedValues(values, low, high)
     tail = (1 - validate_level(level)) / 2
-    above = numbers.mean > limit
     if numbers.mean == limit or not low <= limit <= high:
         return None
-    beside = numbers.beside(low) if above else numbers.beside(high).flipped
-    at = limit if above else -limit
+    return least_count(lambda count: gaffke_tail(numbers, limit, count) < tail)
 
-    def decided(count: int) -> bool:
-        repeated = beside.counts * (count / numbers.n)
-        repeated[-1] = 1.0
-        return _Weighted(beside.values, repeated).tail(at) < tail
 
+def gaffke_tail(numbers: BoundedValues, limit: float, count: int) -> float:
+    """Return the chance that `count` images like these, weighted at random, have a mean beyond `limit`."""
+    above = numbers.mean > limit
+    beside = numbers.beside(numbers.low) if above else numbers.beside(numbers.high).flipped
+    repeated = beside.counts * (count / numbers.n)
+    repeated[-1] = 1.0
+    return _Weighted(beside.values, repeated).tail(limit if above else -limit)
+
+
+def least_count(decided: Callable[[int], bool]) -> int | None:
+    """Return the least number of images that decides, by bisection; None if more than a billion."""
     most = 1
     while not decided(most):
         most *= 2
-        if most > _MOST:
+        if most > MOST_IMAGES:
             return None
     least = most // 2
     while most - least > 1:
@@ -125,7 +140,7 @@ def looks(count: int) -> Iterator[int]:
     yield count
 
 
-class _Numbers:
+class BoundedValues:
     """Numbers of images, equal ones together."""
 
     def __init__(self, values: ArrayLike, low: float, high: float) -> None:
@@ -140,6 +155,7 @@ class _Numbers:
                 f"values must lie between low={low:g} and high={high:g}, got {numbers.min():g} to "
                 f"{numbers.max():g}"
             )
+        self.low, self.high = low, high
         self.n = len(numbers)
         self.mean = float(numbers.mean())
         self.distinct, counts = np.unique(np.clip(numbers, low, high), return_counts=True)
