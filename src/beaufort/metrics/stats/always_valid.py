@@ -58,7 +58,7 @@ def always_valid_images_to_decide(
     """Return how many images like these would exclude `limit` from the interval; None if none would.
 
     >>> always_valid_images_to_decide([1] * 3 + [0], limit=0.6)
-    91
+    115
     """
     numbers = BoundedValues(values, low, high)
     if numbers.mean == limit or not low <= limit <= high:
@@ -86,7 +86,7 @@ class _Bets:
     def log_capital(self, mean: float, low: float) -> float:
         """Return the logarithm of the average capital after all images."""
         gains = (self.values - mean) / (mean - low)  # at least -1
-        logs = np.array([float(np.log1p(bet * gains) @ self.counts) for bet in BETS])
+        logs = np.log1p(BETS[:, None] * gains) @ self.counts
         most = float(logs.max())
         return most + math.log(float(np.exp(logs - most).mean()))
 

@@ -130,13 +130,9 @@ def _quantiles(tail: float, n: int) -> _Quantiles:
 
 def _half_width(square: float, most: float, at: _Quantiles) -> float:
     """Return the half-width of a sum whose deviations have the given square."""
-    if most <= 0:
-        return at.t * math.sqrt(square)
-    unseen = (at.g * most) ** 2
     fade = 2 * (at.z * most) ** 2
-    # fade is 0 at the median, where nothing but the first term remains unless all deviations are 0
-    unseen = unseen * fade / (fade + square) if fade + square > 0 else unseen
-    return math.sqrt(at.t**2 * square + unseen)
+    share = fade / (fade + square) if fade + square > 0 else float(most > 0)
+    return math.hypot(at.t * math.sqrt(square), at.g * most * math.sqrt(share))
 
 
 @dataclass(frozen=True)
