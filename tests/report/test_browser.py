@@ -357,9 +357,9 @@ def test_captions_do_not_break_inside_words(
 
 def test_exact_words_are_a_click_away(show: Opener, page_file: Path) -> None:
     page = show(page_file)
-    assert "Bonferroni" not in page.inner_text("#ranking")
+    assert "max-T" not in page.inner_text("#ranking")
     page.click("#ranking .exact summary")
-    assert "Bonferroni" in page.inner_text("#ranking")
+    assert "max-T" in page.inner_text("#ranking")
     assert "half of the clean accuracy" in page.inner_text("#heatmap aside")
 
 
