@@ -2,10 +2,12 @@
 
     python -m benchmarks gate rates
     python -m benchmarks gate plans
+    python -m benchmarks gate repeated
 
 Predictions are simulated, so that the true drop is known; verdicts come from `beaufort.results.gate`. `rates`
 tabulates them by true drop and number of images, with one point allowed, under both rules. `plans` counts how
-often a gate decides as planned with the number of images from `plan_images`.
+often a gate decides as planned with the number of images from `plan_images`. `repeated` looks at a gate again
+and again while images are added, with and without always-valid intervals.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from beaufort.results import (
     RULES,
     Check,
+    Decision,
     ListedStore,
     Results,
     ResultSetting,
@@ -173,11 +176,67 @@ def plans(repeats: int) -> None:
         )
 
 
+LOOKS = (200, 300, 450, 700, 1000, 1500, 2300, 3500, 5000, 7500, 11_000, 16_000)
+"""Numbers of images after which a repeated gate is looked at."""
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What a gate that is repeated after more and more images ends with."""
+
+    decision: Decision
+    images: int
+
+
+def repeat(new: Results, old: Results, *, always_valid: bool, looks: Sequence[int] = LOOKS) -> Repeated:
+    """Repeat a gate until it decides."""
+    check = gate(new, old, always_valid=always_valid).checks[0]
+    assert check.form is not None
+    for images in looks:
+        form = replace(check.form, values=check.form.values[:images])
+        estimate = form.estimate(check.estimate.level, always_valid=always_valid)
+        decision = replace(check, estimate=estimate).decision
+        if decision is not Decision.UNDECIDED:
+            break
+    return Repeated(decision, images)
+
+
+def repeated(repeats: int) -> None:
+    """Print decisions of repeated gates at and beyond the limit, and the images they need."""
+    planned = plan_images(
+        spread_of_results(*simulate(np.random.default_rng(1), 20_000, 0.03)), drop=0.03, max_drop=0.01
+    )
+    print(f"fixed numbers of images for a drop of 3 points, 80 %: {planned.to_fail:,}")
+    print(
+        f"percent of {repeats} gates with one point allowed, looked at after {len(LOOKS)} numbers of images"
+    )
+    print("| true drop | intervals | passed | failed | images, median | images, mean |")
+    print("|---:|---|---:|---:|---:|---:|")
+    for drop in (0.01, 0.03, 0.05, 0.08):
+        for always_valid in (False, True) if drop == 0.01 else (True,):
+            rng = np.random.default_rng(round(1e4 * drop))
+            ended = [
+                repeat(*simulate(rng, LOOKS[-1], drop), always_valid=always_valid) for _ in range(repeats)
+            ]
+            rates = {name: 100 * sum(one.decision == name for one in ended) / repeats for name in Decision}
+            used = [one.images for one in ended]
+            kind = "always valid" if always_valid else "for a fixed number"
+            case = f"drop {100 * drop:g}, {kind}"
+            for name in (Decision.PASSED, Decision.FAILED):
+                record(f"repeated gate {name}, {case}", rates[name], "%")
+            record(f"images of a repeated gate, {case}", float(np.mean(used)), "images")
+            print(
+                f"| {100 * drop:g} | {kind} | {rates[Decision.PASSED]:.1f} | {rates[Decision.FAILED]:.1f} "
+                f"| {np.median(used):,.0f} | {np.mean(used):,.0f} |",
+                flush=True,
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("rates", "plans"))
+    parser.add_argument("command", choices=("rates", "plans", "repeated"))
     parser.add_argument("--repeats", type=int, default=1000)
     options = parser.parse_args()
-    {"rates": rates, "plans": plans}[options.command](options.repeats)
+    {"rates": rates, "plans": plans, "repeated": repeated}[options.command](options.repeats)

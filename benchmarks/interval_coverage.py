@@ -1,7 +1,8 @@
 """Simulate the coverage of the 95 % intervals of `score` and `compare`.
 
-    python -m benchmarks interval-coverage                  # every case; most of an hour
+    python -m benchmarks interval-coverage                       # every case; most of an hour
     python -m benchmarks interval-coverage --repeats 50 --images 20,50
+    python -m benchmarks interval-coverage differences ece pairs   # tables of the documentation
 
 Each simulated image has a difficulty, normally distributed with standard deviation σ on the logit scale, that
 all of its versions share: versions are independent for σ = 0, and nearly all or none of them fail for σ = 3.
@@ -13,14 +14,24 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics import get_baseline
+from beaufort.metrics.stats import (
+    Estimate,
+    mean_interval,
+    mean_p_value,
+    paired_interval,
+    paired_p_value,
+    simultaneous,
+)
 from beaufort.results import Predictions, Results, compare, score
+from beaufort.results.calibration import calibrate
 from beaufort.suites import Suite
 from benchmarks.recording import record
 
@@ -164,7 +175,7 @@ def coverage(images: int, accuracy: float, spread: float, repeats: int) -> dict[
 
 
 def together(repeats: int, models: int = 7, images: int = 200) -> float:
-    """Return how often all intervals of all differences of equally good models contain zero."""
+    """Return how often all intervals of equally good models contain zero, in both families."""
     rng = np.random.default_rng(7)
     center = center_of(0.6, 1.5)
     fine = 0
@@ -186,13 +197,210 @@ def cases(
     yield from ((n, accuracy, spread) for spread in spreads for accuracy in accuracies for n in images)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A case of paired differences: how to draw them, and their true mean."""
+
+    name: str
+    images: int
+    draw: Callable[[np.random.Generator], NDArray[np.float64]]
+    mean: float
+
+
+def networks(images: int, accuracy: float, versions: int, alike: float, spread: float = 1.5) -> Drawn:
+    """Return the difference of two networks whose difficulties of an image have a correlation of `alike`."""
+    center = center_of(accuracy, spread)
+    gap = EASIER / 2
+
+    def draw(rng: np.random.Generator) -> NDArray[np.float64]:
+        shared = rng.standard_normal(images)
+        own = alike * shared + math.sqrt(1 - alike**2) * rng.standard_normal(images)
+        coins = rng.random((versions, images))
+        first, second = (
+            coins < sigmoid(center + spread * shared),
+            coins < sigmoid(center + gap + spread * own),
+        )
+        return np.asarray((second * 1.0 - first).mean(axis=0))
+
+    mean = mean_over_photos(center + gap, spread) - mean_over_photos(center, spread)
+    conditions = f"{versions} condition{'s' * (versions > 1)}"
+    return Drawn(
+        f"networks, {conditions}, accuracy {accuracy:.0%}, correlation {alike:g}", images, draw, mean
+    )
+
+
+def flips(images: int, expected: float, better: float) -> Drawn:
+    """Return differences of 1 or -1 on `expected` images on average, 1 in the fraction `better` of them."""
+    rate = expected / images
+    chances = (rate * better, rate * (1 - better), 1 - rate)
+
+    def draw(rng: np.random.Generator) -> NDArray[np.float64]:
+        return rng.choice([1.0, -1.0, 0.0], size=images, p=chances)
+
+    return Drawn(f"{expected:g} expected to differ", images, draw, rate * (2 * better - 1))
+
+
+DIFFERENCES = (
+    networks(200, 0.9, 16, 0.8),
+    networks(1000, 0.9, 16, 0.8),
+    networks(200, 0.6, 1, 0.8),
+    networks(1000, 0.6, 1, 0.8),
+    networks(1000, 0.9, 16, 0.99),
+    flips(200, 1, 1.0),
+    flips(200, 3, 0.75),
+    flips(1000, 10, 1.0),
+)
+
+
+def student(values: NDArray[np.float64]) -> Estimate:
+    """Return the mean with the interval of Student's t."""
+    from scipy.stats import t
+
+    mean, n = float(values.mean()), len(values)
+    half = float(t.ppf(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+INTERVALS: dict[str, Callable[[NDArray[np.float64]], Estimate]] = {
+    "Gaffke": lambda values: mean_interval(values, low=-1),
+    "paired": paired_interval,
+    "t": student,
+}
+
+
+def measured(case: Drawn, repeats: int) -> dict[str, tuple[float, float]]:
+    """Return the coverage and the mean width of each interval of a mean difference."""
+    rng = np.random.default_rng([case.images, round(1e6 * abs(case.mean))])
+    hits, widths = dict.fromkeys(INTERVALS, 0), dict.fromkeys(INTERVALS, 0.0)
+    for _ in range(repeats):
+        values = case.draw(rng)
+        for name, interval in INTERVALS.items():
+            found = interval(values)
+            hits[name] += found.low - 1e-12 <= case.mean <= found.high + 1e-12
+            widths[name] += found.high - found.low
+    return {name: (hits[name] / repeats, widths[name] / repeats) for name in INTERVALS}
+
+
+def differences(repeats: int) -> None:
+    """Print the coverage and width of intervals of paired differences."""
+    print("| case | images | Gaffke | paired | t |")
+    print("|---|---:|---:|---:|---:|")
+    for case in DIFFERENCES:
+        found = measured(case, repeats)
+        cells = []
+        for name, (covered, width) in found.items():
+            ratio = width / found["t"][1]
+            record(f"coverage of {name}, {case.name}, {case.images} images", 100 * covered, "%")
+            record(f"width of {name}, {case.name}, {case.images} images", ratio, "× t")
+            cells.append(f"{100 * covered:.1f} %" + (f", {ratio:.2f} ×" if name != "t" else ""))
+        print(f"| {case.name} | {case.images:,} | {' | '.join(cells)} |", flush=True)
+    lowest = dict.fromkeys(INTERVALS, 1.0)
+    widths = dict.fromkeys(INTERVALS, 0.0)
+    for n, accuracy, spread in cases():
+        for name, (covered, width) in measured(networks(n, accuracy, 9, 0.8, spread), repeats).items():
+            lowest[name] = min(lowest[name], covered)
+            widths[name] += width
+    for name in INTERVALS:
+        record(f"lowest coverage of {name} in 60 corners", 100 * lowest[name], "%")
+        record(f"mean width of {name} in 60 corners", widths[name] / widths["t"], "× t")
+    cells = [f"{100 * lowest[name]:.1f} %, {widths[name] / widths['t']:.2f} ×" for name in INTERVALS]
+    print(f"| lowest of the 60 corners | 20 to 2,000 | {' | '.join(cells)} |", flush=True)
+
+
+def ece(repeats: int) -> None:
+    """Print the lowest coverage of the interval of ECE in the corners, and its width at 200 images."""
+    lowest = {"one": 1.0, "two": 1.0}
+    for n, accuracy, spread in cases(images=(20, 50, 200)):
+        center = center_of(accuracy, spread)
+        true = {"one": 0.0, "two": true_values(center, spread).ece}
+        rng = np.random.default_rng([n, round(1e4 * accuracy), round(10 * spread)])
+        hits, widths = dict.fromkeys(true, 0), dict.fromkeys(true, 0.0)
+        for seed in range(repeats):
+            results = simulate(rng, n, center, spread)
+            for name, value in true.items():
+                whole = results.predictions(name)
+                rows = [i for i, condition in enumerate(whole.conditions) if condition.severity == 5]
+                part = replace(
+                    whole,
+                    conditions=tuple(whole.conditions[i] for i in rows),
+                    **{
+                        key: getattr(whole, key)[rows]
+                        for key in ("top", "confidence", "nll", "brier", "entropy")
+                    },
+                )
+                found = calibrate(part, resamples=300, seed=seed)["5"].ece
+                hits[name] += found.low <= value <= found.high
+                widths[name] += found.high - found.low
+        for name, kind in (("one", "calibrated"), ("two", "overconfident")):
+            lowest[name] = min(lowest[name], hits[name] / repeats)
+            case = f"ECE, {kind}, σ {spread:g}, accuracy {accuracy:g}, {n} images"
+            record(f"coverage of {case}", 100 * hits[name] / repeats, "%")
+            record(f"width of {case}", 100 * widths[name] / repeats, "points")
+        print(
+            f"σ {spread:g}, accuracy {accuracy:g}, {n} images: true ECE {100 * true['two']:.1f}, "
+            + ", ".join(f"{100 * hits[k] / repeats:.0f} % ± {50 * widths[k] / repeats:.1f}" for k in true),
+            flush=True,
+        )
+    print(
+        f"lowest coverage: calibrated {100 * lowest['one']:.1f} %, overconfident {100 * lowest['two']:.1f} %"
+    )
+
+
+def pairs(repeats: int, models: int = 7) -> None:
+    """Print how many pairs of seven models are told apart, and how often any of equal ones is."""
+    chosen = np.array(list(combinations(range(models), 2)), np.intp)
+    print("| images | family | told apart, of 21 | false alarms |")
+    print("|---:|---|---:|---:|")
+    for images in (300, 1000):
+        told = dict.fromkeys(
+            ("Gaffke, Bonferroni over 63", "paired, Bonferroni over 21", "paired, max-T"), 0.0
+        )
+        alarms = dict.fromkeys(told, 0)
+        for gap in (0.0, 0.12):
+            rng = np.random.default_rng([images, round(100 * gap)])
+            for _ in range(repeats):
+                shared = rng.standard_normal(images)
+                columns = []
+                for model in range(models):
+                    own = 0.8 * shared + 0.6 * rng.standard_normal(images)
+                    columns.append(
+                        (rng.random((9, images)) > sigmoid(0.4 + gap * model + 1.5 * own)).mean(axis=0)
+                    )
+                each = [columns[b] - columns[a] for a, b in chosen]
+                wide = [mean_p_value(values, low=-1, high=1) for values in each]
+                narrow = [paired_p_value(values) for values in each]
+                joint = 1 - simultaneous(columns, chosen).level(0.95)
+                limits = ((wide, 0.05 / 63), (narrow, 0.05 / 21), (narrow, joint))
+                for name, (p_values, limit) in zip(told, limits, strict=True):
+                    found = sum(p < limit for p in p_values)
+                    if gap:
+                        told[name] += found / repeats
+                    else:
+                        alarms[name] += bool(found)
+        for name in told:
+            record(f"pairs told apart, {name}, {images} images", told[name], "of 21")
+            record(f"false alarms, {name}, {images} images", 100 * alarms[name] / repeats, "%")
+            print(
+                f"| {images:,} | {name} | {told[name]:.1f} | {100 * alarms[name] / repeats:.1f} % |",
+                flush=True,
+            )
+
+
+TABLES = {"differences": differences, "ece": ece, "pairs": pairs}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="only these tables")
     parser.add_argument("--repeats", type=int, default=400)
     parser.add_argument("--images", default=",".join(map(str, IMAGES)))
     options = parser.parse_args()
+    if options.tables:
+        for name in options.tables:
+            TABLES[name](options.repeats)
+        return
     head: list[str] = []
     for n, accuracy, spread in cases([int(one) for one in options.images.split(",")]):
         found = coverage(n, accuracy, spread, options.repeats)

@@ -13,7 +13,17 @@ import pytest
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.metrics.stats import Estimate
-from beaufort.results import Check, Decision, gate, join_results, open_results, score, spread_of_results
+from beaufort.results import (
+    Check,
+    Decision,
+    Results,
+    compare,
+    gate,
+    join_results,
+    open_results,
+    score,
+    spread_of_results,
+)
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 
@@ -251,3 +261,54 @@ def test_no_baseline_is_looked_for_among_answers_that_are_scored_anew(fill: Fill
     store = fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old"))
     assert open_results(store, models=["new"]).others.keys() == {"old"}
     assert open_results(store, models=["new"], convention="all").others == {}
+
+
+def test_results_in_memory(fill: Fill) -> None:
+    """Gates and plans take results that were never stored, with equal or different names."""
+    results = open_results(fill("s", {"one": 0.9, "two": 0.6}))
+    one, two = (results.predictions(name) for name in ("one", "two"))
+    for first, second in (("net", "net"), ("old", "new")):
+        old, new = Results.of(results.suite, {first: one}), Results.of(results.suite, {second: two})
+        verdict = gate(new, old, metric="mean_accuracy", require=0.5, min_worst=0.1)
+        assert verdict.drop is not None
+        assert verdict.drop.value > 0
+        assert spread_of_results(new, old, metric="mean_accuracy").measured > 0
+        assert spread_of_results(new, metric="mean_accuracy").measured == 0
+        assert len(compare(join_results([new, old])).differences) > 0
+
+
+def test_a_repeated_gate_is_wrong_only_without_always_valid_intervals(simulation: ModuleType) -> None:
+    """The true drop is the limit, so that both decisions are wrong; each gate is looked at 13 times."""
+    wrong = {}
+    for always_valid in (False, True):
+        rng = np.random.default_rng(3)
+        ended = [
+            simulation.repeat(
+                *simulation.simulate(rng, 4000, 0.01), always_valid=always_valid, looks=range(100, 4000, 300)
+            )
+            for _ in range(40)
+        ]
+        wrong[always_valid] = sum(one.decision is not Decision.UNDECIDED for one in ended)
+    assert wrong[True] <= 2
+    assert wrong[False] > wrong[True]
+
+
+def test_an_always_valid_gate_stops_early_at_a_large_drop(simulation: ModuleType) -> None:
+    rng = np.random.default_rng(4)
+    ended = [simulation.repeat(*simulation.simulate(rng, 4000, 0.08), always_valid=True) for _ in range(20)]
+    assert all(one.decision is Decision.FAILED for one in ended)
+    assert np.mean([one.images for one in ended]) < 1000
+
+
+def test_an_always_valid_gate_has_wider_intervals_in_all_checks(fill: Fill) -> None:
+    store = fill("s", {"new": 0.8, "old": 0.9})
+    new, old = (open_results(store, models=[name]) for name in ("new", "old"))
+    limits: dict[str, Any] = {"require": 0.5, "min_clean": 0.5, "min_worst": 0.2}
+    fixed, valid = (gate(new, old, **limits, always_valid=which) for which in (False, True))
+    assert len(fixed.checks) == 4
+    for one, other in zip(fixed.checks, valid.checks, strict=True):
+        assert other.estimate.value == pytest.approx(one.estimate.value)
+        assert other.estimate.half_width > one.estimate.half_width
+        assert other.always_valid
+        if one.images_needed is not None and other.form is not None:
+            assert other.images_needed is None or other.images_needed > one.images_needed

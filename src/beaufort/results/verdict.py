@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-import numpy as np
-
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
 from beaufort._core.text import counted
@@ -18,7 +16,7 @@ from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
 from beaufort.results.differences import difference_text
-from beaufort.results.linear import Linear, find_clusters
+from beaufort.results.linear import Linear
 from beaufort.results.results import Results, join_results
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.scoring import score
@@ -201,7 +199,7 @@ def gate(
     if reference is None and all(limit is None for limit in limits.values()):
         raise OptionError("gate requires at least one of reference, require, min_clean and min_worst")
     scores, name, new, old, notes = score_pair(results, reference, metric, baseline, clusters, level)
-    evidence = _Evidence(scores, name, new, old, clusters, always_valid)
+    evidence = _Evidence(scores, name, new, old, always_valid)
     checks = []
     if reference is not None:
         checks.append(evidence.drop(max_drop, rule))
@@ -220,7 +218,7 @@ def gate(
         checks=tuple(replace(check, always_valid=always_valid) for check in checks),
         images=scores.images,
         clusters=scores.clusters,
-        details=verdict_details(scores, results, reference, new, old),
+        details=verdict_details(scores, results, reference, new, old, always_valid=always_valid),
         notes=notes,
         dataset=results.dataset,
         always_valid=always_valid,
@@ -291,7 +289,6 @@ class _Evidence:
     metric: str
     new: str
     old: str
-    clusters: Mapping[str, str] | None
     always_valid: bool
 
     @property
@@ -325,16 +322,9 @@ class _Evidence:
         estimate = self.model.clean
         if estimate is None:
             raise OptionError("min_clean requires clean images, and the suite has none")
-        if self.always_valid:
-            estimate = self._clean_form().estimate(self.scores.level, always_valid=True)
+        if self.always_valid and self.model.clean_form is not None:
+            estimate = 1 - self.model.clean_form.estimate(self.scores.level, always_valid=True)
         return _limit("clean", "clean accuracy" if self.scores.with_clean else "accuracy", estimate, limit)
-
-    def _clean_form(self) -> Linear:
-        """Return what each image adds to the accuracy on clean images."""
-        predictions = self.scores.predictions([self.new])[self.new]
-        row = next(i for i, condition in enumerate(predictions.conditions) if condition.clean)
-        form = Linear.of(0.0, {self.new: (predictions.correct[row][:, None], np.ones(1))})
-        return form.clustered(find_clusters(predictions.ids, self.clusters))
 
     def worst(self, limit: float) -> Check:
         """Check the lowest accuracy over corruptions; the lowest ends of joint intervals bound it."""

@@ -49,7 +49,13 @@ class VerdictDetails:
 
 
 def verdict_details(
-    scores: Scores, results: Results, reference: Results | None, new: str, old: str
+    scores: Scores,
+    results: Results,
+    reference: Results | None,
+    new: str,
+    old: str,
+    *,
+    always_valid: bool = False,
 ) -> VerdictDetails:
     """Return the details of a gate.
 
@@ -59,13 +65,16 @@ def verdict_details(
         reference: results of the reference.
         new: name of the model in `scores`.
         old: name of the reference in `scores`; the model's without one.
+        always_valid: as for `gate`.
     """
     parts = [results] if reference is None else [results, reference]
     versions = tuple(_version(part, part.models[0]) for part in parts)
-    return VerdictDetails(versions, tuple(_changes(scores, new, None if reference is None else old)))
+    return VerdictDetails(
+        versions, tuple(_changes(scores, new, None if reference is None else old, always_valid))
+    )
 
 
-def _changes(scores: Scores, new: str, old: str | None) -> Iterator[ErrorChange]:
+def _changes(scores: Scores, new: str, old: str | None, always_valid: bool) -> Iterator[ErrorChange]:
     models = {model.model: model for model in scores.models}
     rows = {
         name: {**({"clean": model.clean_form} if model.clean_form else {}), **model.error_forms}
@@ -76,9 +85,9 @@ def _changes(scores: Scores, new: str, old: str | None) -> Iterator[ErrorChange]
         other = rows[old][name] if old is not None else None
         yield ErrorChange(
             name,
-            form.estimate(scores.level),
-            None if other is None else other.estimate(scores.level),
-            None if other is None else (form - other).estimate(each),
+            form.estimate(scores.level, always_valid=always_valid),
+            None if other is None else other.estimate(scores.level, always_valid=always_valid),
+            None if other is None else (form - other).estimate(each, always_valid=always_valid),
         )
 
 
