@@ -7,7 +7,7 @@ training runs, over runs. Those of one run are over images alone and do not show
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
 from beaufort.corruptions import SUBSETS
 from beaufort.metrics import get_baseline
-from beaufort.metrics.stats import RESAMPLES, Estimate, resample
+from beaufort.metrics.stats import RESAMPLES, Estimate, paired_interval, resample
 from beaufort.studies.enhancements.enhancement_arms import (
     BASE,
     CLEAN,
@@ -167,12 +167,17 @@ def combined(*terms: tuple[float, Contributions]) -> Contributions:
     return Contributions(values, (sum(low for low, _ in each), sum(high for _, high in each)))
 
 
-def intervals(rows: Mapping[str, Contributions]) -> dict[str, Estimate]:
+def intervals(rows: Mapping[str, Contributions], paired: Collection[str] = ()) -> dict[str, Estimate]:
     """Return means with 95 % intervals over images and, for several seeds, over seeds.
 
     Each resample reweights the images, together with an unseen one at either end of what an image can add. A
     mean over seeds is off by its standard error times a number drawn from Student's t: reweighting so few
     seeds would give intervals that are too narrow.
+
+    Args:
+        rows: what each image adds to the numbers, by name.
+        paired: names of the differences between two arms. What the images contribute to their intervals is
+            scaled to the paired interval.
     """
     drawn = resample(np.stack([one.values.mean(axis=0) for one in rows.values()], axis=1), seed=0)
     seeds = len(next(iter(rows.values())).values)
@@ -182,8 +187,13 @@ def intervals(rows: Mapping[str, Contributions]) -> dict[str, Estimate]:
     for place, (name, one) in enumerate(rows.items()):
         means = one.values.mean(axis=1)
         off = luck * float(means.std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else luck
-        low, high = np.quantile(lower[:, place] + off, 0.025), np.quantile(upper[:, place] + off, 0.975)
         value = float(means.mean())
+        below, above = lower[:, place] - value, upper[:, place] - value
+        if name in paired and one.ends[0] < one.ends[1]:
+            exact = paired_interval(one.values.mean(axis=0), low=one.ends[0], high=one.ends[1])
+            below = below * ((exact.low - value) / np.quantile(below, 0.025))
+            above = above * ((exact.high - value) / np.quantile(above, 0.975))
+        low, high = (value + np.quantile(ends + off, p) for ends, p in ((below, 0.025), (above, 0.975)))
         ends = min(value, float(low)), max(value, float(high))
         estimates[name] = Estimate(value, *ends, one.values.shape[1])
     return estimates

@@ -104,7 +104,7 @@ def arm_row(
     if base is None:
         return ArmRow(group, arm, control, intervals(levels), {}, 0, seeds)
     pairs = {f"Δ {name}": combined((1, rows), (-1, base.rows[name])) for name, rows in levels.items()}
-    found = intervals({**levels, **pairs})
+    found = intervals({**levels, **pairs}, paired=pairs)
     numbers, changes = {name: found[name] for name in levels}, {name: found[f"Δ {name}"] for name in levels}
     lower = sum(changes[f"{name} CE"].value < 0 for name in metrics.corruptions)
     return ArmRow(group, arm, control, numbers, changes, lower, seeds, find_flips(base, metrics))
