@@ -17,6 +17,7 @@ from beaufort.metrics.stats.estimate import (
     proportion_intervals,
     validate_level,
 )
+from beaufort.metrics.stats.families import Family, simultaneous
 from beaufort.metrics.stats.paired import (
     paired_half_width,
     paired_images_to_decide,
@@ -25,7 +26,6 @@ from beaufort.metrics.stats.paired import (
 )
 from beaufort.metrics.stats.ranking import Ranked, letters, rank
 from beaufort.metrics.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
-from beaufort.metrics.stats.simultaneous import Family, simultaneous
 
 __all__ = [
     "RESAMPLES",
