@@ -169,7 +169,7 @@ class Simulation:
         for stored in worker.stored:
             self.dispatch.stored(place, *stored)
         if worker.begun:
-            self.dispatch.begun(place, worker.begun)
+            self.dispatch.started(place, worker.begun)
         worker.stored, worker.begun, worker.reporting = [], 0, False
         self.handing = list(iter(lambda: self.dispatch.take(place), None))
         took += times.ticket * len(self.handing)

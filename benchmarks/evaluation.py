@@ -154,7 +154,8 @@ def make_files(folder: Path, count: int) -> None:
 
 def store(options: argparse.Namespace) -> None:
     """Time listing, a leaderboard query and a paired comparison in a store of many cells."""
-    from beaufort.store import Cell, FileStore, predictions, query
+    from beaufort.evaluation import predictions
+    from beaufort.store import Cell, FileStore, query
 
     root = Path(tempfile.mkdtemp())
 

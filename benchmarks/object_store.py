@@ -158,7 +158,8 @@ def output_of(program: str, place: str) -> tuple[float, ...]:
 
 
 def fill(place: str, models: range, conditions: int) -> None:
-    from beaufort.store import Cell, FileStore, predictions
+    from beaufort.evaluation import predictions
+    from beaufort.store import Cell, FileStore
 
     store = FileStore(place)
     logits = np.random.default_rng(0).normal(size=(2, 10)).astype(np.float32)

@@ -80,7 +80,7 @@ class SimulatedRay:
                 while (ticket := dispatch.take(worker)) is not None:
                     tickets.append(ticket)
                 if tickets:
-                    dispatch.begun(worker, 1)
+                    dispatch.started(worker, 1)
                     yield from self._do(worker, tickets.popleft(), dispatch)
 
     def _do(self, worker: int, ticket: Assignment, dispatch: TaskQueue) -> Generator[Event]:

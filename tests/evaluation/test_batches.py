@@ -24,6 +24,7 @@ from beaufort.store import FileStore
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import example_image
 
+pytestmark = pytest.mark.usefixtures("no_model_checks")
 SIDE = 64
 IMAGE = SIDE * SIDE * 3
 CLASSES = 3

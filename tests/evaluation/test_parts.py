@@ -206,7 +206,7 @@ def test_the_command_line_on_three_data_sets() -> None:
 
     told = invoke("compare", "one", "two", "--store", "kept")
     assert [line for line in told.splitlines() if line.startswith("==")] == [
-        f"== {name}; what holds together does so on this data set" for name in DATA
+        f"== {name} (adjusted for the differences on this dataset)" for name in DATA
     ]
     compared = json.loads(invoke("compare", "one", "two", "--store", "kept", "--json"))
     assert [part["dataset"] for part in compared["parts"]] == list(DATA)
@@ -257,7 +257,7 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
     assert gated.checks[0].requirement == "accuracy at least 1 %"
     for format in ("md", "latex", "card"):
         text = invoke("report", "one", "--format", format)
-        assert "Not enough images to say much" in text
+        assert "Too few images" in text
         assert "Clean accuracy (%)" not in text
     ids = open_results("one").predictions("one").ids
     rows = [f"{name},{'ab'[place % 2]}" for place, name in enumerate(ids)]
@@ -276,13 +276,13 @@ def test_one_class_alone_says_nothing(tmp_path: Path) -> None:
     three = as_model(lambda shown: shown.mean(axis=(1, 2)), name="three", classes=3, version="1")
     data = from_arrays("toys", pictures(4), np.zeros(4, int), classes=("red",))
     suite = Suite(name="alone", version=1, dataset="toys")
-    said = "One class alone competes, so three"
+    said = "Only one class competes, so three"
     alone = evaluate([three], suite, data, tmp_path / "alone", labels={"red": [1]})
     assert [one.accuracy for one in alone.results] == [1]
     assert any(note.startswith(said) for note in alone.scores().notes)
     assert said in to_text_of_several([score(open_results(tmp_path / "alone"))], "md")
     everything = evaluate([three], suite, data, labels={"red": [1]}, options=RunOptions(convention="all"))
-    assert not any("One class alone" in note for note in everything.scores().notes)
+    assert not any("Only one class" in note for note in everything.scores().notes)
 
 
 @pytest.mark.slow

@@ -85,6 +85,7 @@ def test_an_answer_is_the_same_as_in_a_whole_run(tmp_path: Path) -> None:
     assert np.array_equal(some.top, whole.top[:, where])
 
 
+@pytest.mark.usefixtures("no_model_checks")
 def test_it_takes_up_where_it_stopped(tmp_path: Path) -> None:
     calls: list[int] = []
     first = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, options=RunOptions(precision=3))

@@ -36,6 +36,7 @@ from beaufort.models.scoring import are_probabilities
 LEAST_IMAGES = 16
 """Number of images below which nothing is concluded about the preprocessing."""
 MOST_IMAGES = 128
+_MOST_BYTES = 1 << 26
 CLEAR = 3.0
 """Standard deviations by which the accuracy with another preprocessing must be higher to be reported."""
 _GOOD = 0.9
@@ -359,7 +360,7 @@ def _labeled_images(
             if not images or fitted.shape == images[0].shape:
                 images.append(fitted)
                 labels.append(label)
-        if time.perf_counter() > until:
+        if time.perf_counter() > until or sum(one.nbytes for one in images) > _MOST_BYTES:
             break
     stacked = np.stack(images) if images else np.empty((0, 1, 1, 3), np.uint8)
     return stacked, np.array(labels, np.int64)

@@ -22,6 +22,7 @@ from beaufort.store.columns import column_of, numbers_of
 _THREADS = 2
 _WAITING = 64
 """Maximum number of pieces waiting to be written; then the run waits for the store."""
+_COLUMNS = ("id", "label", "top", "p", "p_label", "nll", "brier", "entropy")
 _KEPT_BYTES = 256 << 20
 """Maximum bytes of written predictions kept in memory for scoring."""
 
@@ -181,7 +182,10 @@ class ResultWriter:
         if seen == count and _cover(listing.get(planned.cell.fingerprint, ()), count):
             return written
         sets = ("truth",) if "truths" in planned.cell.data.get("labels", ()) else ()
-        table = self._store.read(planned.cell, listing, ("id", "label", "top", *sets)).slice(0, count)
+        table = self._store.read(planned.cell, listing, (*_COLUMNS, *sets)).drop_columns(["place"])
+        if not written.images + written.unread + written.unlabeled:
+            self._keep(number, 0, table)  # read once, also for the results
+        table = table.slice(0, count)
         if len(table) != count:
             raise StoreError(
                 f"the store has {len(table)} of {count} predictions of {planned.model.spec.name} under "
