@@ -11,12 +11,7 @@ from beaufort.results import Scores, ShiftScore, shift_scores
 from beaufort.testbed.load import load_grid
 from beaufort.testbed.own_scores import Score
 from beaufort.testbed.placement import Standing, place
-
-_SETTINGS = {
-    "imagenetv2-threshold-0.7": "imagenetv2-threshold0.7",
-    "imagenetv2-top-images": "imagenetv2-topimages",
-}
-"""Settings of the grid whose names differ from those of the datasets."""
+from beaufort.testbed.stored_accuracies import PART_SETTINGS
 
 
 def shift_expectations(scores: Sequence[Scores]) -> dict[tuple[str, str], Expectation]:
@@ -42,7 +37,7 @@ def shift_expectations(scores: Sequence[Scores]) -> dict[tuple[str, str], Expect
 
 def _standing(row: ShiftScore, clean: Estimate) -> Standing | None:
     grid = load_grid("paper")
-    setting = grid.setting(_SETTINGS.get(row.part, row.part))
+    setting = grid.setting(PART_SETTINGS.get(row.part, row.part))
     if setting.clean is None:
         return None
     pairs = ((setting.clean, clean), (setting.name, row.accuracy))
@@ -54,8 +49,7 @@ def _expectation(standing: Standing) -> Expectation:
     own = standing.robustness
     rho = None
     if own.rho is not None and own.interval is not None:
-        values = (own.rho, own.interval.low, own.interval.high)
         count = int(min(one for one in own.images if one))
-        rho = Estimate(*(value / 100 for value in values), count)
+        rho = Estimate(own.rho / 100, own.interval.low / 100, own.interval.high / 100, count)
     expected = None if own.expected is None else own.expected / 100
     return Expectation(expected, rho, standing.verdict)
