@@ -99,7 +99,7 @@ function fitText() {
     : `up to ${fixed(trend.pivot, 2)} %: ${one(trend.lines[0])}; above: ${one(trend.lines[1])}`;
   const fewest = Math.min(...trend.lines.map((line) => line.n));
   const few = fewest < D.tooFew ? ` Bootstrap intervals are too narrow for a line through ${fewest} models.` : '';
-  return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.${few}`;
+  return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}. Dotted lines contain 95 % of further models like the fitted ones.${few}`;
 }
 
 function draw() {
