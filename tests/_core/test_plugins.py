@@ -128,9 +128,8 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
     assert "What a night costs" in (tmp_path / "page.html").read_text()
     without = beaufort("report", "results", "--format", "md", cwd=tmp_path)
     assert without.returncode == 2
-    assert (
-        "got dusk, night_error, not known here; name the module that has them with --import" in without.stderr
-    )
+    for fact in ("dusk", "night_error", "--import"):
+        assert fact in without.stderr
 
 
 def test_a_module_is_imported_by_name(package: Path, tmp_path: Path) -> None:
@@ -152,11 +151,12 @@ def test_a_report_needs_the_metrics_of_its_suite(tmp_path: Path) -> None:
     (tmp_path / "street_weather.py").write_text(plain)
     done = beaufort(*RUN, "--store", "results", "--import", "street_weather", cwd=tmp_path)
     assert done.returncode == 2
-    says = "the metric 'night_error' must be a number for {'contrast': 0.0}, got KeyError: 'fog'"
-    assert says in " ".join(done.stderr.split())
+    for fact in ("night_error", "contrast", "KeyError: 'fog'"):
+        assert fact in done.stderr
     without = beaufort("report", "results", "--format", "md", cwd=tmp_path)
     assert without.returncode == 2
-    assert "got night_error, not known here; name the module" in " ".join(without.stderr.split())
+    assert "night_error" in without.stderr
+    assert "--import" in without.stderr
 
 
 def test_a_broken_package_is_a_warning(package: Path, tmp_path: Path) -> None:
