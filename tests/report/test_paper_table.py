@@ -189,7 +189,7 @@ def test_several_stores(store: Path, data: Dataset, make: SimpleNamespace, tmp_p
     make.fill(tmp_path / "apart", make.dataset(count=20), names=["new"])
     code, said = run(store, tmp_path / "apart", "--format", "md")
     assert code == 2
-    assert "other data cannot be compared" in said
+    assert "different data cannot be compared" in said
 
 
 def test_a_data_set_without_corruptions_has_no_table(make: SimpleNamespace) -> None:

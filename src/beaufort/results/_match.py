@@ -18,32 +18,32 @@ from beaufort.suites.shifts import shifts
 
 
 class ResultsError(BeaufortError, LookupError):
-    """Results that are not there, or cannot be put side by side."""
+    """Results that are missing, or cannot be compared."""
 
 
 class Scored(NamedTuple):
-    """How predictions were scored: models of one comparison may have different outputs, but nothing else."""
+    """How predictions were scored; in a comparison, only the outputs of models may differ."""
 
     convention: str = ""
-    """Empty where every output is a class."""
+    """Empty if every output is a class."""
     label_sets: str = ""
-    """Their digest; empty where an image has one label."""
+    """Their digest; empty if an image has one label."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Scored:
-        """That of a cell's, or a run's, facts about labels."""
+        """Return the scoring from the facts of a cell or a run."""
         return cls(str(facts.get("convention") or ""), str(facts.get("truths") or ""))
 
 
 class ResultSetting(NamedTuple):
-    """What predictions must share to be compared."""
+    """Properties that predictions must share to be comparable."""
 
     data: str
     """Digest of the dataset."""
     order: int | str | None
-    """The seed of its order, if it was shuffled; `spread` and the seed, if its classes took turns."""
+    """Seed of its order, if it was shuffled; `spread` and the seed, if it was balanced over classes."""
     seed: int | None
-    """Of what is random in the corruptions; None if nothing is."""
+    """Seed of the corruptions; None if none is random."""
     scored: Scored = Scored()
     """How predictions were scored."""
 
@@ -71,7 +71,7 @@ def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence
 
 
 def _names_in(shift: str) -> list[str]:
-    """The corruptions of a chain, or the kind of another shift."""
+    """Return the corruptions of a chain, or the kind of another shift."""
     first = shift.partition("@")[0]
     return [first] if first in shifts else [link.partition("@")[0] for link in shift.split("+")]
 
@@ -116,12 +116,12 @@ def order_of(data: Mapping[str, Any]) -> int | str | None:
 
 
 def scored_as(cell: Cell) -> Scored:
-    """How the predictions of a cell were scored."""
+    """Return how the predictions of a cell were scored."""
     return Scored.of(cell.data.get("labels") or {})
 
 
 def _settings(cells: Sequence[Cell]) -> list[ResultSetting]:
-    """Every setting there is. A model whose outputs all are classes has predictions under both."""
+    """Return all settings; a model whose outputs are all classes has predictions under both."""
     data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
     for cell in cells:
         data.setdefault((str(cell.data.get("digest")), order_of(cell.data)), {})[scored_as(cell)] = None
@@ -144,7 +144,7 @@ def find_setting(
     seed: int | None,
     scored: Scored | None = None,
 ) -> ResultSetting:
-    """The setting that is meant: the last run's, or the only one there is.
+    """Return the setting of the last run, or the only one.
 
     `scored` is how predictions are to be scored; others will do if none are scored so.
     """
@@ -184,7 +184,7 @@ def find_setting(
 
 
 def conditions_by_key(suite: Suite, stored: Mapping[str, str] | None = None) -> dict[str, Condition]:
-    """The conditions of a suite by what their cells say of them.
+    """Return the conditions of a suite by the facts of their cells.
 
     Args:
         suite: whose conditions.
@@ -208,7 +208,7 @@ _PLAIN = {"corruption", "severity", "seed", "prepare", *_EXACT}
 
 
 def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
-    """What makes two conditions the same; constants too where they are known without the images.
+    """Return the identity of a condition, with constants if they do not depend on the images.
 
     Stored images are the same if their digest is; a chain of corruptions if its links are; a shift of
     another kind if all its facts are.
@@ -226,7 +226,7 @@ def cells_by_model(
     conditions: Mapping[str, Condition],
     dataset: str | None = None,
 ) -> dict[str, dict[Condition, Cell]]:
-    """Cells of a setting by model and condition, in the suite's order.
+    """Return the cells of a setting by model and condition, in the suite's order.
 
     Conditions are those of `dataset`; of what the cells call it if None.
     """
@@ -253,14 +253,14 @@ def cells_by_model(
 
 
 def _one_way(row: Mapping[Condition, Sequence[Cell]], scored: Scored) -> dict[Condition, Cell]:
-    """The cells of a model that are scored in one way: as asked, or all of them with labels as outputs."""
+    """Return the cells of a model with one scoring: the requested one, or labels as outputs."""
     asked = any(scored_as(cell) == scored for cells in row.values() for cell in cells)
     way = scored if asked else scored._replace(convention="")
     return {condition: cell for condition, cells in row.items() for cell in cells if scored_as(cell) == way}
 
 
 def _weights(cell: Cell) -> str:
-    """Tells two models of one name apart."""
+    """Return the key that distinguishes models of one name."""
     return json.dumps({key: value for key, value in cell.model.items() if key != "name"}, sort_keys=True)
 
 

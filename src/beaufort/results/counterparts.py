@@ -1,4 +1,4 @@
-"""Each dataset of a suite beside its clean counterpart: accuracy, clean accuracy, and the drop."""
+"""Accuracy on each dataset of a suite, on its clean counterpart, and the drop."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class ShiftScore:
     """One model on one dataset of a suite."""
 
     part: str
-    """The dataset, by its name in a suite of several; else by its own."""
+    """Name of the dataset in a suite of several; else its own."""
     shifts: tuple[str, ...]
-    """What was done to its images; nothing for a dataset that is a shift by itself."""
+    """Shifts of its images; empty for a dataset that is a shift by itself."""
     model: str
     accuracy: Estimate
-    """On the shifted images, the mean over shifts; on the images themselves if nothing was done to them."""
+    """Accuracy on the shifted images, the mean over shifts; on the images themselves without shifts."""
     clean: Estimate | None
-    """On the clean counterpart; None if there is none."""
+    """Accuracy on the clean counterpart; None if there is none."""
     counterpart: str | None
-    """The dataset that is the clean counterpart."""
+    """Name of the clean counterpart."""
     drop: Estimate | None
-    """The clean accuracy less the other."""
+    """Clean accuracy minus the accuracy under the shift."""
     paired: bool
     """Whether both are on the same images; if not, the interval of the drop is Newcombe's."""
     labels: str
-    """What counts as which class, and what competes, in words."""
+    """Label space and convention, in words."""
 
 
 def shift_scores(
     scores: Sequence[Scores], clusters: Mapping[str, str] | None = None
 ) -> tuple[ShiftScore, ...]:
-    """Every model on every dataset, each with the clean condition that belongs to it.
+    """Return the accuracy of every model on every dataset, with that on its clean counterpart.
 
     Args:
         scores: one for each part of a suite.
@@ -79,7 +79,7 @@ def _row(
 def _within(
     scores: Scores, model: str, clusters: Mapping[str, str] | None
 ) -> tuple[Estimate, Estimate | None]:
-    """The mean accuracy under the shifts, and the drop on the same images if clean ones are there."""
+    """Return the mean accuracy under the shifts, and the drop on the same images if there are clean ones."""
     columns = columns_of(scores.suite)
     predictions = SharedPredictions(scores.results, [one.model for one in scores.models])[model]
     errors = image_errors(predictions, columns)

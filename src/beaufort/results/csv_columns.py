@@ -1,4 +1,4 @@
-"""CSV files that people write: a value for each image, such as its patient, or for each sequence."""
+"""CSV files with a value for each image, such as its patient, or for each sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
 
 MOVEMENTS = {"flip_probability": 1.0, "top5_distance": 15.0}
-"""Columns of a baseline's file over sequences, and the largest value of each."""
+"""Columns of a baseline's values over sequences, with their largest value."""
 
 
 def read_column(text: str) -> dict[str, str]:

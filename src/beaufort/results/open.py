@@ -1,4 +1,4 @@
-"""Open the results of a store: of all its models, or of one that a text names."""
+"""Open the results of a store, for all models or for one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 
 _BETWEEN = "::"
-"""Stands between a store and a model."""
+"""Separator of a store and a model."""
 
 
 def open_results(
@@ -159,7 +159,7 @@ def _is_store(text: str) -> bool:
 
 
 def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
-    """The record of a run on several datasets, for one of them."""
+    """Return the record of a run on several datasets, for one of them."""
     if run is None:
         return None
     places = [run.get(name) for name in ("parts", "shown")]
@@ -302,7 +302,7 @@ class _Opener:
 def _incomplete(
     store: FileStore, suite: Suite, lacking: Mapping[str, int], count: int, *, chosen: bool
 ) -> ResultsError:
-    """The error if no model is complete; if models were `chosen`, others may be."""
+    """Return the error if no model is complete; if models were `chosen`, others may be."""
     if not lacking:
         return ResultsError(
             f"{store.location} has no predictions for {suite.name}; create them with `beaufort run --suite "
@@ -317,7 +317,7 @@ def _incomplete(
 
 
 class _Namesakes:
-    """The models of a store that share their names with others, and the times of their last predictions."""
+    """The models of a store that share a name, and the times of their last predictions."""
 
     def __init__(self, store: FileStore, listing: Listing, rows: Mapping[str, Iterable[Cell]]) -> None:
         self._groups: dict[str, dict[str, str]] = {}
@@ -335,7 +335,7 @@ class _Namesakes:
             self._groups.setdefault(name, {})[known] = max(times, default="")
 
     def newest(self, name: str) -> str | None:
-        """The distinct name of the newest model of a name; None if no two share it."""
+        """Return the distinct name of the newest model of a name; None if only one has it."""
         group = self._groups.get(name)
         return None if group is None else max(group, key=lambda known: (group[known], known))
 

@@ -1,4 +1,4 @@
-"""The predictions of one model for every version of every image, and the images that models share."""
+"""The predictions of one model for every image and condition, and the common images of models."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Predictions:
     brier: NDArray[np.float32]
     entropy: NDArray[np.float32]
     unread: int
-    """Images without a prediction under at least one condition, which are left out."""
+    """Number of images without a prediction under at least one condition, which are omitted."""
     truth: NDArray[np.int32] | None = None
-    """The classes that are right for each image, `(images, most)`, filled up with -1; None for `labels`."""
+    """Valid classes of each image, `(images, most)`, padded with -1; None for `labels`."""
     unlabeled: int = 0
-    """Images for which no class is right, and which are left out."""
+    """Number of images without a valid class, which are omitted."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -55,7 +55,7 @@ class Predictions:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in bytes."""
         return sum(int(getattr(self, name).nbytes) for name in _ARRAYS) + 100 * len(self.ids)
 
     @cached_property
@@ -70,20 +70,20 @@ class Predictions:
 
     @cached_property
     def rows(self) -> dict[str | None, list[int]]:
-        """Rows by corruption, from weak to strong; the clean images' under None."""
+        """Rows by corruption, from weak to strong; those of clean images under None."""
         found: dict[str | None, list[int]] = {}
         for row, condition in enumerate(self.conditions):
             found.setdefault(condition.corruption, []).append(row)
         return found
 
     def errors(self, corruption: str | None) -> NDArray[np.float64]:
-        """The error of each image under a corruption: the mean over its severities."""
+        """Return the error of each image under a corruption: the mean over its severities."""
         wrong = ~self.correct[self.rows[corruption]]
         mean: NDArray[np.float64] = wrong.mean(axis=0, dtype=np.float64)
         return mean
 
     def take(self, places: NDArray[np.intp]) -> Predictions:
-        """The same for some of the images."""
+        """Return the predictions for some of the images."""
         return replace(
             self,
             ids=tuple(self.ids[place] for place in places),
@@ -154,10 +154,10 @@ def _lists(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
 
 
 class SharedPredictions(Mapping[str, Predictions]):
-    """Models' predictions for the images that all of them have; each is read when needed."""
+    """Predictions of several models for their common images, read when needed."""
 
     def __init__(self, results: Results, models: Sequence[str], also: Sequence[str] = ()) -> None:
-        """Share images with the models in `also`, too."""
+        """Restrict images to those that the models in `also` have as well."""
         self._results = results
         self._models = tuple(dict.fromkeys(models))
         first = results.predictions(self._models[0]).ids
@@ -180,7 +180,7 @@ class SharedPredictions(Mapping[str, Predictions]):
         return self._models
 
     def notes(self) -> tuple[str, ...]:
-        """A note if some models were evaluated on more images than others, as only shared images count."""
+        """Return a note if some models have more images than others."""
         fewest, most = (choose(self._counts, key=self._counts.__getitem__) for choose in (min, max))
         if self._counts[fewest] == self._counts[most]:
             return ()

@@ -1,4 +1,4 @@
-"""Predictions scored again, in another label space or with other label sets, from stored logits."""
+"""Rescoring of stored logits in another label space or with other label sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from beaufort.suites.conditions import Condition
 
 
 def stored_space(cells: Mapping[Condition, Cell]) -> LabelSpace:
-    """The label space in which a model's predictions were scored when they were stored."""
+    """Return the label space in which a model's stored predictions were scored."""
     first = next(iter(cells.values()))
     return LabelSpace.from_facts(first.data.get("labels") or {})
 
@@ -43,13 +43,13 @@ def _logits(table: pa.Table, model: str) -> Any:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """How the stored logits of one model are scored again."""
+    """How the stored logits of one model are rescored."""
 
     space: LabelSpace
     label_sets: LabelSets | None = None
 
     def table(self, table: pa.Table, model: str) -> pa.Table:
-        """The same rows with new scores; the table has the columns place, id, label, top and logits.
+        """Return the rows with new scores; the table has the columns place, id, label, top and logits.
 
         Logits are kept with three digits: of classes whose logits agree in these, the lower comes first.
         """
@@ -72,7 +72,7 @@ class Rescoring:
 
 @dataclass(frozen=True)
 class WantedScoring:
-    """In which space, by which convention and which label sets to score predictions; as stored if None."""
+    """Label space, convention and label sets for scoring predictions; as stored if None."""
 
     labels: str | Path | Grouping | LabelSpace | None = None
     convention: str | None = None
@@ -84,7 +84,7 @@ class WantedScoring:
         return self != WantedScoring()
 
     def scored(self, cells: Sequence[Cell]) -> Scored | None:
-        """How stored predictions are scored that need not be scored again; None if there may be none."""
+        """Return the scoring of stored predictions that do not need rescoring; None if there may be none."""
         if not self.rescores or self.labels is not None:
             return None
         conventions = {scored_as(cell).convention for cell in cells} - {""}
@@ -94,7 +94,7 @@ class WantedScoring:
     def rescoring(
         self, store: Store, listing: Listing, cells: Mapping[Condition, Cell], classes: tuple[str, ...]
     ) -> Rescoring | None:
-        """How a model's predictions are scored again; None if they are stored as they are wanted."""
+        """Return how a model's predictions are rescored; None if they are stored as requested."""
         if not self.rescores:
             return None
         cell = next(iter(cells.values()))

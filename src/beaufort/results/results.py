@@ -1,4 +1,4 @@
-"""Results: the predictions of models on one suite, from one store, from several, or from memory."""
+"""Results: the predictions of models on one suite, from stores or from memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 
 _MAX_BYTES = 2 << 30
-"""Of predictions kept in memory."""
+"""Largest size of predictions that are kept in memory."""
 
 Cells = Mapping[str, Mapping[Condition, Cell]]
 """By model and condition."""
@@ -43,25 +43,25 @@ class Results:
     """Names of its classes; empty if the store does not have them."""
     cells: Cells
     incomplete: Mapping[str, int]
-    """Models that lack conditions, and how many."""
+    """Models that lack conditions, with their number."""
     sources: Mapping[str, ListedStore | Predictions]
-    """Where each model's predictions are: a store, or here in memory."""
+    """Store of each model's predictions, or the predictions themselves."""
     origins: tuple[dict[str, Any], ...] = ()
-    """Where the predictions came from: commands, versions, machines, times."""
+    """Provenance of the predictions: commands, versions, machines, times."""
     limit: int | None = None
     """Number of images, from the first on, that count; all if None."""
     outputs: int | None = None
     """Number of outputs of the models; None if the store does not have it."""
     rescored: Mapping[str, Rescoring] = field(default_factory=dict)
-    """Models whose predictions are scored again from stored logits, and how."""
+    """Models whose predictions are rescored from stored logits, and how."""
     stored: bool = False
     """Whether the corrupted images were read from disk, as those of CIFAR-10-C are."""
     part_of: str = ""
-    """Title of the suite of several datasets that this is one of; empty if it stands alone."""
+    """Title of the suite of several datasets that this one belongs to; empty if none."""
     notes: tuple[str, ...] = ()
-    """What a reader must know: models that share a name, and which of them is meant."""
+    """Notes for the reader, such as models that share a name."""
     others: Cells = field(default_factory=dict)
-    """Models of the store that were not selected, but may be the baseline. Empty where predictions are scored
+    """Models of the store that were not selected, but may be the baseline. Empty if predictions are scored
     again."""
 
     @classmethod
@@ -73,7 +73,7 @@ class Results:
         dataset: str = "made",
         classes: Sequence[str] = (),
     ) -> Results:
-        """Results in memory, from the predictions of each model."""
+        """Return results in memory, from the predictions of each model."""
         cells = {
             name: {
                 condition: Cell({"name": name}, {"name": dataset}, {"condition": str(condition)})
@@ -94,11 +94,11 @@ class Results:
 
     @property
     def possible_baselines(self) -> tuple[str, ...]:
-        """The names of all models that may be the baseline: these, and others of their store."""
+        """The names of all models that may be the baseline: these, and others in their store."""
         return (*self.cells, *self.others)
 
     def space(self, model: str) -> LabelSpace:
-        """The label space in which a model's predictions are scored."""
+        """Return the label space in which a model's predictions are scored."""
         if model in self.rescored:
             return self.rescored[model].space
         return stored_space(self.cells[model])
@@ -116,7 +116,7 @@ class Results:
 
     @property
     def class_count(self) -> int | None:
-        """How many classes models choose from; None if that is unknown, or differs between models."""
+        """Number of classes of the models; None if it is unknown, or differs between models."""
         counts = {
             self.space(model).column_count or self.outputs or len(self.classes) for model in self.models
         }
@@ -127,7 +127,7 @@ class Results:
         return {}
 
     def predictions(self, model: str) -> Predictions:
-        """The predictions of a model; those of a store are read once and kept while there is room."""
+        """Return the predictions of a model; those of a store are read once and cached."""
         cells = self.cells.get(model) or self.others.get(model)
         if cells is None:
             raise ResultsError(unknown_message("model of this store", model, self.cells))
@@ -143,7 +143,7 @@ class Results:
 
 
 def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]]:
-    """The results of several models on each dataset of a suite side by side."""
+    """Return the results of several models on each dataset of a suite."""
     names = [[results.suite.name for results in target] for target in targets]
     counts = {len(target) for target in targets}
     if len(counts) > 1 or (counts != {1} and any(other != names[0] for other in names[1:])):
@@ -155,7 +155,7 @@ def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]
 
 
 def join_results(parts: Sequence[Results]) -> Results:
-    """The models of several results side by side; a `ResultsError` says why they cannot be compared.
+    """Join the models of several results; a `ResultsError` says why they cannot be compared.
 
     Models of one name get the name of their store behind it, or its path if that does not help. If they are
     the same model, its name alone can be the baseline, and means the predictions of the first store. The same
@@ -206,7 +206,7 @@ def join_results(parts: Sequence[Results]) -> Results:
 
 
 def _location(part: Results, model: str, parts: Sequence[Results]) -> str:
-    """Where a model's predictions are: the location of a store, or which of the results in memory."""
+    """Return the location of a model's predictions: a store, or the number of the results in memory."""
     source = part.sources[model]
     if isinstance(source, ListedStore):
         return source.store.location
@@ -260,7 +260,7 @@ def _check_comparable(first: Results, other: Results) -> None:
 
 
 def _stored_digests(results: Results) -> dict[str, str]:
-    """The digests of stored images by what was done to them; none if they were made in memory."""
+    """Return the digests of stored images by condition; empty for images that were created in memory."""
     row = next(iter(results.cells.values()))
     return {c.done: str(cell.condition["stored"]) for c, cell in row.items()} if results.stored else {}
 

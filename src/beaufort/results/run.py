@@ -53,21 +53,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FINEST = 0.05
-"""The smallest precision, in percentage points; less would take millions of images."""
+"""Smallest precision, in percentage points; less would require millions of images."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """After how many images a run with a precision stopped, and why."""
+    """When a run with a precision stopped, and why."""
 
     images: int
     """Number of images evaluated."""
     of: int
     """Number of images in the dataset."""
     precision: float
-    """The wanted precision, in percentage points: 1.0 is ± 1 %."""
+    """Requested precision, in percentage points: 1.0 is ± 1 %."""
     half_widths: Mapping[str, Mapping[str, float]]
-    """Half the width of the interval of each headline metric, by model and metric."""
+    """Half-width of the interval of each headline metric, by model and metric."""
 
     @property
     def met(self) -> bool:
@@ -76,7 +76,7 @@ class Stop:
 
     @property
     def widest(self) -> float:
-        """Half the width of the widest interval, a proportion."""
+        """Half-width of the widest interval, a proportion."""
         return max(width for one in self.half_widths.values() for width in one.values())
 
 
@@ -89,20 +89,20 @@ class Run:
     problems: tuple[Problem, ...]
     """Files of the data, and images, that could not be read, in this run or an earlier one that is reused."""
     stop: Stop | None = None
-    """After how many images a run with a precision stopped, and why."""
+    """When a run with a precision stopped, and why."""
     notes: tuple[str, ...] = ()
-    """What else a reader should know, such as corruptions that the device does not support."""
+    """Notes, such as corruptions that the device does not support."""
     store: Store | None = field(default=None, repr=False, compare=False)
-    """Where the predictions are; in memory if no store was named."""
+    """Store of the predictions; in memory if none was passed."""
     predictions: tuple[Results, ...] = field(default=(), repr=False, compare=False)
     """The predictions for each dataset of the suite, ready to be scored; empty without a suite."""
     failures: tuple[str, ...] = ()
-    """What could not be done, because it ended every worker that tried; those results are left out."""
+    """Parts that ended every worker that tried them; their results are omitted."""
     nodes: Mapping[str, NodeSpeed] = field(default_factory=dict, repr=False, compare=False)
-    """What each machine of a cluster did, by name."""
+    """Work of each machine of a cluster, by name."""
 
     def scores(self, **options: Any) -> Scores:
-        """The suite's metrics with their intervals; the options are those of `beaufort.results.score`."""
+        """Return the suite's metrics with intervals; the options are those of `beaufort.results.score`."""
         found = self.part_scores(**options)
         if len(found) > 1:
             raise OptionError(
@@ -111,7 +111,7 @@ class Run:
         return found[0]
 
     def part_scores(self, **options: Any) -> tuple[Scores, ...]:
-        """As `scores`, for each dataset of a suite of several."""
+        """Return the scores of each dataset of a suite of several."""
         if self.failures and not self.predictions:
             raise OptionError(f"no model has predictions to score: {self.failures[0]}")
         if not self.predictions:
@@ -119,7 +119,7 @@ class Run:
         return tuple(score(one, **options) for one in self.predictions)
 
     def report(self, path: str | Path, **options: Any) -> Path:
-        """Write a report; the format follows from the name, as for `beaufort.report.write_report`."""
+        """Write a report; the format follows the file extension, as for `beaufort.report.write_report`."""
         from beaufort.report import write_report
 
         return write_report(self.scores(), path, **options)
@@ -307,7 +307,7 @@ def evaluate(
 def _execute(
     planned: Plan, engine: EngineOptions, progress: Callable[[Progress], None] | None, kept: Store
 ) -> Run:
-    """Run a plan to its end, or until the metrics are as precise as wanted."""
+    """Run a plan to its end, or until the metrics have the requested precision."""
     precision = planned.options.precision
     if precision is None:
         return _run(execute(planned, engine, progress=progress), None, kept)
@@ -345,7 +345,7 @@ def _run(outcome: RunOutcome, stop: Stop | None, store: Store) -> Run:
 
 
 def _stop(planned: Plan, reader: Store, count: int, precision: float) -> Stop:
-    """How narrow the intervals of the headline metrics are after so many images."""
+    """Return the widths of the intervals of headline metrics after a number of images."""
     results = _results(planned.cells, count, ListedStore(reader, reader.listing()))
     scores = score(results, baseline=planned.options.baseline, calibration=False)
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
@@ -362,7 +362,7 @@ def _results(
     store: ListedStore,
     origins: tuple[Mapping[str, Any], ...] = (),
 ) -> Results:
-    """The predictions for the first `count` images of one dataset of a suite, ready to be scored."""
+    """Return the predictions for the first `count` images of one dataset of a suite."""
     source = planned[0].source
     suite = source.suite
     assert suite is not None
@@ -391,7 +391,7 @@ def _results(
 
 
 def _memory_store() -> FileStore:
-    """An empty store in memory, freed with the last reference to it."""
+    """Return an empty store in memory, freed with the last reference to it."""
     store = FileStore(f"memory://beaufort-{uuid4().hex}")
     weakref.finalize(store, _forget, store.location)
     return store

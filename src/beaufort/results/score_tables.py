@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from beaufort.results.scores import ModelScores, Scores
 
 ALL = "*"
-"""Stands in `corruption` for all of them together."""
+"""Value of `corruption` for all corruptions together."""
 
 
 class TidyRow(NamedTuple):
@@ -49,7 +49,7 @@ COLUMNS = TidyRow._fields
 
 
 def tidy_rows(scores: Scores) -> Iterator[TidyRow]:
-    """All numbers of all models."""
+    """Return all numbers of all models."""
 
     def placed(rows: Iterator[TidyRow], model: str) -> Iterator[TidyRow]:
         space = scores.results.space(model)
@@ -129,7 +129,7 @@ _ARROWS = {"lower": " ↓", "higher": " ↑"}
 
 
 def _headline_cells(scores: Scores) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows: place, model, headline numbers, and clean accuracy where it is a number of its own."""
+    """Return header and rows: place, model, headline metrics, and clean accuracy if it is separate."""
     named = list(scores.models[0].metrics)
     heads = [f"{scores.metric_title(name)}{_ARROWS.get(metrics[name].better or '', '')}" for name in named]
     rows = [
@@ -151,12 +151,12 @@ def _headline_caption(scores: Scores) -> str:
 
 
 def scores_html(scores: Scores) -> str:
-    """The headline numbers as a notebook shows them."""
+    """Return the headline metrics as an HTML table."""
     return render_table(_headline_caption(scores), *_headline_cells(scores), scores.notes)
 
 
 def scores_text(scores: Scores) -> str:
-    """The headline numbers as a text table."""
+    """Return the headline metrics as a text table."""
     head, rows = _headline_cells(scores)
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]

@@ -1,4 +1,4 @@
-"""The numbers of models on a suite, each with its interval."""
+"""The metrics of models on a suite, with intervals."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ class GroupScores:
     """A model's accuracy over all conditions in each group of images."""
 
     accuracies: Mapping[str, Estimate]
-    """By group; all intervals hold together."""
+    """Accuracy by group; the intervals are adjusted for all groups."""
     worst: Estimate
-    """The accuracy in the group where it is lowest; `n` is the number of images in that group, or of
+    """Lowest accuracy of a group; `n` is the number of images in that group, or of
     clusters of them."""
     worst_name: str
 
 
 @dataclass(frozen=True, repr=False)
 class ModelScores:
-    """One model's numbers; fractions, not percent."""
+    """The metrics of one model; fractions, not percent."""
 
     model: str
     digest: str
     images: int
     """Number of base images that the numbers are computed from."""
     unread: int
-    """Images without a prediction under at least one condition."""
+    """Number of images without a prediction under at least one condition."""
     clean: Estimate | None
     """Accuracy on clean images."""
     metrics: Mapping[str, Estimate]
-    """The suite's headline numbers, the first one first."""
+    """Headline metrics, in the order of the suite."""
     corruptions: Mapping[str, Estimate]
     """Error under each corruption, the mean over its severities."""
     ce: Mapping[str, Estimate]
     """Corruption error (CE): the error divided by the baseline's; empty without a baseline."""
     relative_ce: Mapping[str, Estimate]
-    """Relative CE: the rise in error over clean images, divided by the baseline's rise."""
+    """Relative CE: the increase of the error over clean images, divided by the baseline's increase."""
     conditions: Mapping[Condition, Estimate]
     """Accuracy under each condition."""
     top5: Mapping[Condition, Estimate]
-    """Fraction of images whose true class is among the five most probable."""
+    """Fraction of images whose label is among the five most probable classes."""
     calibration: Mapping[str, Calibration]
-    """For clean images and each severity; empty if it was not computed."""
+    """Calibration on clean images and at each severity; empty if it was not computed."""
     error_forms: Mapping[str, Linear]
-    """By corruption, what each image adds to the error."""
+    """Contribution of each image to the error, by corruption."""
     ce_forms: Mapping[str, Linear]
-    """By corruption, what each image adds to CE; empty without a baseline."""
+    """Contribution of each image to CE, by corruption; empty without a baseline."""
     clean_form: Linear | None = None
-    """What each image adds to the clean error; None without clean images."""
+    """Contribution of each image to the clean error; None without clean images."""
     groups: GroupScores | None = None
     """Accuracy in groups of images, if there are groups."""
     movement: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class ModelScores:
 
     @property
     def headline(self) -> Estimate:
-        """The suite's first number."""
+        """The first metric of the suite."""
         return next(iter(self.metrics.values()))
 
     def __repr__(self) -> str:
@@ -83,24 +83,24 @@ class ModelScores:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Scores:
-    """All numbers of some models on one suite; `print` shows the headline numbers."""
+    """All metrics of some models on one suite; `print` shows the headline metrics."""
 
     results: Results
     baseline: ResultBaseline | None
     models: tuple[ModelScores, ...]
-    """In the order of the ranking."""
+    """Models in the order of the ranking."""
     ranking: tuple[Ranked, ...]
-    """By the headline number, in the same order."""
+    """Ranking by the headline metric, in the same order."""
     pairs: Pairs
-    """Differences between the models, with what each image adds to them."""
+    """Differences between the models, with the contribution of each image."""
     seeds: tuple[Seeds, ...]
-    """Training runs of one recipe with different seeds, if some were named."""
+    """Training runs of one recipe with different seeds, if any."""
     clusters: int
     """Number of independent units that intervals are computed over: clusters of images, or single images."""
     image_notes: tuple[str, ...]
-    """Notes on models of one name and on images that do not count."""
+    """Notes on models of one name and on omitted images."""
     metric_notes: tuple[str, ...]
-    """Other notes: which metrics could not be computed, for instance, and why."""
+    """Other notes, such as metrics that could not be computed."""
 
     @property
     def suite(self) -> Suite:
@@ -113,23 +113,23 @@ class Scores:
 
     @property
     def level(self) -> float:
-        """Of all intervals."""
+        """Confidence level of all intervals."""
         return self.pairs.level
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """All notes for the reader."""
+        """All notes."""
         return (*self.image_notes, *self.metric_notes)
 
     def predictions(self, models: Sequence[str] | None = None) -> SharedPredictions:
-        """The predictions that the numbers are computed from; of all models, best first, if None."""
+        """Return the predictions of some models, or of all, best first."""
         stored = [self.baseline.name] if self.baseline and self.baseline.stored else []
         chosen = [one.model for one in self.models] if models is None else models
         return SharedPredictions(self.results, chosen, also=stored)
 
     @property
     def headline(self) -> str:
-        """The name of the first metric."""
+        """Name of the first metric."""
         return next(iter(self.models[0].metrics))
 
     @property
@@ -148,7 +148,7 @@ class Scores:
         return one.title
 
     def to_pandas(self) -> pd.DataFrame:
-        """Every number as a row of a data frame; the columns are those of `beaufort report --format csv`."""
+        """Return a data frame with a row per number and the columns of `beaufort report --format csv`."""
         from beaufort.results.score_tables import COLUMNS, data_frame, tidy_rows
 
         columns = zip(*tidy_rows(self), strict=True)

@@ -134,12 +134,12 @@ class _Scorer:
     columns: Columns
     divisor: Divisor | None
     movement_divisor: Mapping[str, Divisor]
-    """By kind of movement."""
+    """Divisors by kind of movement."""
     units: Clusters | None
     level: float
 
     def metrics(self, name: str, errors: Errors, moved: Movement | None) -> dict[str, Linear]:
-        """The headline numbers; the suite's own come first, in its order."""
+        """Return the headline metrics; those of the suite first, in its order."""
         suite = self.results.suite
         forms = metric_forms(suite, self.columns, name, errors, self.divisor)
         if moved is not None:
@@ -163,7 +163,7 @@ class _Scorer:
         return Linear.of(0.0, {name: (errors, weights)}).clustered(self.units)
 
     def fractions(self, predictions: Predictions, hits: NDArray[np.bool_]) -> dict[Condition, Estimate]:
-        """The fraction of images that each condition's row of `hits` has."""
+        """Return the fraction of images in each condition's row of `hits`."""
         if self.units is None:
             found = [clopper_pearson(int(count), hits.shape[1], self.level) for count in hits.sum(axis=1)]
         else:
@@ -175,7 +175,7 @@ class _Scorer:
     def scores(
         self, predictions: Predictions, errors: Errors, forms: Mapping[str, Linear], moved: Movement
     ) -> ModelScores:
-        """The numbers of a model, without groups and calibration."""
+        """Return the metrics of a model, without groups and calibration."""
         name = predictions.model
         accuracies = self.fractions(predictions, predictions.correct)
         error_forms = self.corruptions(name, errors, "error")
@@ -208,7 +208,7 @@ class _Scorer:
 def _group_scores(
     predictions: Predictions, named: Mapping[str, str], level: float, units: Clusters | None
 ) -> GroupScores:
-    """The accuracy of a model in each group, the mean over all conditions.
+    """Return the accuracy of a model in each group, the mean over all conditions.
 
     The intervals are Bonferroni's, so that they hold together; only then is the least of their ends an end of
     an interval of the least accuracy.

@@ -22,11 +22,11 @@ from beaufort.results.results import Results
 
 @dataclass(frozen=True)
 class PmScore:
-    """One model at one distance."""
+    """The result of one model at one distance."""
 
     model: str
     k: int
-    """Frames on each side of the anchor."""
+    """Number of frames on each side of the anchor."""
     accuracy: Estimate
     """Fraction of the anchors; `n` is their number."""
 
@@ -39,7 +39,7 @@ def pm_scores(
     models: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> tuple[PmScore, ...]:
-    """The accuracy of each model on anchors and on whole sets of frames.
+    """Return the accuracy of each model on anchors and on whole sets of frames.
 
     Args:
         results: predictions for all frames of the sets, of which the clean ones count.
