@@ -44,7 +44,7 @@ _HELP = {
     "mine": "Make hard test images: categories in unusual places, textures and materials.",
     "review": "Let people judge in a browser whether images show what they should.",
     "train": "Train a network by a recipe; after an interruption, the same command resumes.",
-    "leave-out": "Train without each value of a column in turn, and score on the images that were left out.",
+    "leave-out": "Train without each value of a column in turn, and score on the held-out images.",
     "reproduce": "Reproduce a study: train, evaluate, and write tables, figures and a page.",
 }
 """Commands with their help, which is printed without importing them; a test compares it with theirs."""

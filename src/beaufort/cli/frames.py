@@ -18,7 +18,9 @@ def frames(
     store: Annotated[str, typer.Argument(help="Store with predictions for all frames.")],
     sets: Annotated[str, typer.Argument(help="Directory of the frame sets, or their pmsets.json.")],
     *,
-    k: Annotated[str, typer.Option("-k", help="Frames on each side of the anchor, as 0,5,10.")] = "0,10",
+    k: Annotated[
+        str, typer.Option("-k", help="Number of frames on each side of the anchor, such as 0,5,10.")
+    ] = "0,10",
     part: Annotated[
         str | None,
         typer.Option(help="Dataset of the suite to score; by default the first that has all frames."),

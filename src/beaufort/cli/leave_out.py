@@ -22,7 +22,7 @@ def leave_out(
     data: Annotated[
         str, typer.Argument(help="A list such as photos/labels.csv, or any dataset with columns.")
     ],
-    column: Annotated[str, typer.Argument(help="Column whose values are left out one after another.")],
+    column: Annotated[str, typer.Argument(help="Column whose values are held out one after another.")],
     recipe: Annotated[str, typer.Argument(help="Recipe, as for `beaufort train`.")],
     *,
     output: Output,
@@ -36,7 +36,7 @@ def leave_out(
     device: Device = None,
     as_json: Json = False,
 ) -> None:
-    """Train without each value of a column in turn, and score on the images that were left out.
+    """Train without each value of a column in turn, and score on the held-out images.
 
     `beaufort leave-out photos/labels.csv camera icons-resnet20 --side 32 --output cameras`
 
@@ -53,7 +53,7 @@ def leave_out(
     from beaufort.training import get_recipe
 
     chosen = get_recipe(recipe).changed(settings or [])
-    with progress_bar(f"leave out {column}") as show:
+    with progress_bar(f"hold out {column}") as show:
         result = run(
             data,
             column,

@@ -51,7 +51,7 @@ def plan(
         list[str] | None,
         typer.Option(help="KIND=SENTENCE with {category} and {nuisance} (repeatable)."),
     ] = None,
-    each: Annotated[int, typer.Option(help="Images for each pair.")] = 1,
+    each: Annotated[int, typer.Option(help="Number of images per pair.")] = 1,
     sample: Annotated[int | None, typer.Option(help="Number of pairs to draw; all by default.")] = None,
     seed: Seed = None,
 ) -> None:
@@ -120,16 +120,22 @@ def select(
     *,
     surrogates: Annotated[str, typer.Option(help="Models that select images, separated by commas.")],
     others: Annotated[
-        str, typer.Option(help="Models that do not select, to measure how hard the images are for them.")
+        str,
+        typer.Option(
+            help="Models to evaluate on the selected images without selecting, separated by commas."
+        ),
     ] = "",
     failures: Annotated[
-        str, typer.Option(help="How many surrogates must fail on an image: all, or K-of-N such as 3-of-4.")
+        str,
+        typer.Option(
+            help="Number of surrogates that must misclassify an image: all, or K-of-N such as 3-of-4."
+        ),
     ] = "all",
     labels: Labels = None,
     store: Store = "results",
     output: Output = Path("selection"),
     controls: Annotated[
-        int, typer.Option(min=0, help="Hidden controls of each kind in the list for the review.")
+        int, typer.Option(min=0, help="Number of hidden controls of each kind in the review list.")
     ] = 0,
     seed: Seed = None,
 ) -> None:

@@ -60,7 +60,7 @@ def invite(
     names: Annotated[list[str], typer.Argument(help="Names of reviewers.")],
     *,
     admin: Annotated[
-        bool, typer.Option("--admin", help="Let them see the admin page and settle ties.")
+        bool, typer.Option("--admin", help="Grant access to the admin page and to settling ties.")
     ] = False,
     renew: Annotated[bool, typer.Option("--renew", help="Replace the link of a reviewer.")] = False,
     address: Address = _LOCAL,
