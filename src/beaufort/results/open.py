@@ -203,7 +203,7 @@ class _Opener:
         return cls(kept, kept.listing(), cells, kept.runs(), seed, wanted)
 
     def open_parts(self, suite: str | Suite | None, models: Sequence[str] | None) -> tuple[Results, ...]:
-        """The predictions for each dataset of a suite, or of the last run's suite."""
+        """Return the predictions for each dataset of a suite, or of the last run's suite."""
         check_registered(self.store, suite, self.runs)
         runs = [(asked, run) for run in self.runs if (asked := suite_of(run))]
         asked = find_suite(self.store, suite, runs, self.cells)
@@ -215,7 +215,7 @@ class _Opener:
         )
 
     def _group(self, asked: Suite, run: Mapping[str, Any] | None, dataset: str | None) -> _Group:
-        """The cells of all models for a suite of one dataset, found once."""
+        """Return the cells of all models for a suite of one dataset."""
         key = (asked.digest, dataset)
         if key not in self._groups:
             stored = run.get("stored") if run else None
@@ -244,7 +244,7 @@ class _Opener:
         part_of: Suite | None,
         models: Sequence[str] | None,
     ) -> Results:
-        """The predictions for a suite of one dataset, of which `run` was the last run.
+        """Return the predictions for a suite of one dataset, of which `run` was the last run.
 
         A part of another suite has the name it has there, whatever an earlier run has called its data.
         """
