@@ -36,8 +36,8 @@ if (SHARED / "reference" / "assets").is_dir():
     os.environ.setdefault("BEAUFORT_MIRROR", str(SHARED / "reference" / "assets"))
 
 
-HEAVY = {"rehearsal", "mnist_c", "icons_50", "enhancements", "mined_digits", "browser", "cluster"}
-"""Fixtures that take seconds: rehearsals of studies, a browser, a cluster."""
+HEAVY = {"rehearsal", "mnist_c", "icons_50", "enhancements", "mined_digits", "browser", "cluster", "places"}
+"""Fixtures that take seconds: rehearsals of studies, a browser, a cluster, jobs that are killed."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

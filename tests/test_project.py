@@ -101,6 +101,7 @@ def test_every_benchmark_has_a_name() -> None:
     assert {name.replace("-", "_") for name in NAMES} == modules - {"__main__"}
 
 
+@pytest.mark.slow
 def test_measurements_of_two_runs_are_compared(tmp_path: Path) -> None:
     command = [
         sys.executable,
@@ -161,6 +162,7 @@ def gate(folder: Path, *, undecided: str = "fail") -> tuple[int, str]:
     return done.returncode, output.read_text().strip().removeprefix("outcome=")
 
 
+@pytest.mark.slow
 def test_gate_action(tmp_path: Path) -> None:
     try:
         load_dataset("mnist-test")
@@ -183,6 +185,7 @@ def test_gate_action(tmp_path: Path) -> None:
     assert (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_wheel_is_small_and_complete(tmp_path: Path) -> None:
     """Build it without a network; `make package` also installs it and tries it out."""
     call("python", "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, "-q")

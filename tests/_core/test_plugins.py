@@ -110,6 +110,7 @@ def beaufort(*args: str, cwd: Path, path: Path | None = None) -> subprocess.Comp
 RUN = ("run", "--model", "python:street_weather:top_or_bottom", "--suite", "dusk-c", "--data", "stripes:here")
 
 
+@pytest.mark.slow
 def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: Path) -> None:
     listed = beaufort("ls", "corruptions", cwd=tmp_path, path=package)
     assert "dusk" in listed.stdout
@@ -132,6 +133,7 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
         assert fact in without.stderr
 
 
+@pytest.mark.slow
 def test_a_module_is_imported_by_name(package: Path, tmp_path: Path) -> None:
     (tmp_path / "street_weather.py").write_text(MODULE)
     listed = beaufort("ls", "suites", "--import", "street_weather", cwd=tmp_path)

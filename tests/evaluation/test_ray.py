@@ -27,7 +27,8 @@ from tests.evaluation.test_evaluate import SUITE, rows
 
 ray = pytest.importorskip("ray", reason="Ray is not installed; the extra dev has it")
 
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all, and not one in each process
+# One cluster for all tests, not one in each process.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 ROOT = Path(__file__).parents[2]
 MODELS = [

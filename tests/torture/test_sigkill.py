@@ -19,6 +19,7 @@ STRIDES = {"run": 20, "corrupt": 12, "store merge": 11, "query": 2}
 """Of the steps; `tests/store/test_overlap.py` has every one of merging and keeping house."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRIDES)
 def test_killed_and_resumed(tmp_path: Path, name: str) -> None:
     row = Row(name)
@@ -80,6 +81,7 @@ def _whole(piece: object) -> object:
     return Slice(piece, piece.start)  # type: ignore[attr-defined,arg-type]
 
 
+@pytest.mark.slow
 def test_gates_beside_damage(tmp_path: Path) -> None:
     row = Row("gate")
     gate_beside_damage(row, tmp_path, 12, seed=20261115)

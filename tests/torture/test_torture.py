@@ -30,6 +30,7 @@ def test_the_same_seed_gives_the_same_files(kind: str, monkeypatch: pytest.Monke
     assert files.KINDS[kind].wrap(first[0]) == files.KINDS[kind].wrap(first[0])
 
 
+@pytest.mark.slow
 def test_damaged_files() -> None:
     tally = files.torture_files(1500, seed=20261115)
     assert not tally.findings, "\n".join(tally.findings)
