@@ -36,7 +36,8 @@ def check_none_missing(
 ) -> None:
     """Raise an error that counts what is missing and names the first."""
     if missing:
-        raise error(f"{len(missing):,} of {total:,} {what} are missing (first: {missing[0]!r}){hint}")
+        verb = "is" if len(missing) == 1 else "are"
+        raise error(f"{len(missing):,} of {total:,} {what} {verb} missing (first: {missing[0]!r}){hint}")
 
 
 def find_file(where: object, paths: Iterable[Path], what: str, *, hint: str = "") -> Path:

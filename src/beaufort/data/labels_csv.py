@@ -86,8 +86,8 @@ def _rows(content: bytes, where: str) -> Iterator[_Row]:
     with reading(f"{where} as a CSV file in UTF-8", (UnicodeDecodeError, csv.Error)):
         lines = csv.DictReader(_few_empty(text, where), strict=True)
         columns = [name for name in lines.fieldnames or () if name]
-        if not {"file", "label"} <= set(columns):
-            raise ImageFileError(f"{where} has the columns {lines.fieldnames}; {_FORM}")
+        if missing := [name for name in ("file", "label") if name not in columns]:
+            raise ImageFileError(f"{where} has no column {missing[0]!r}; {_FORM}")
         if repeated := [name for name in columns if columns.count(name) > 1]:
             raise ImageFileError(f"{where} has two columns {repeated[0]!r}")
         others = [name for name in columns if name not in _OWN]
