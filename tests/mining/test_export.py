@@ -210,7 +210,8 @@ def test_metadata_of_earlier_versions(chosen: Path, images: Path, tmp_path: Path
     now = open_set(str(tmp_path / "set"))
     path = tmp_path / "set" / "metadata.parquet"
     table = pq.read_table(path)
-    maps = [[(one["model"], one["predicted"]) for one in row] for row in table["surrogates"].to_pylist()]
+    rows: Any = table["surrogates"].to_pylist()
+    maps = [[(one["model"], one["predicted"]) for one in row] for row in rows]
     kind = pa.map_(pa.string(), pa.string())
     table = table.drop_columns(["surrogates"]).append_column("surrogates", pa.array(maps, kind))
     pq.write_table(table.rename_columns({"file_name": "file"}), path)

@@ -499,7 +499,12 @@ def test_resuming_decodes_only_what_is_not_in_the_index(
     index.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:20])  # as after a kill
     decoded: list[Path] = []
     read = generation.read_image_facts
-    monkeypatch.setattr(generation, "read_image_facts", lambda path: (decoded.append(path), read(path))[1])
+
+    def read_and_count(path: Path) -> Any:
+        decoded.append(path)
+        return read(path)
+
+    monkeypatch.setattr(generation, "read_image_facts", read_and_count)
     assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out") == 5
     assert [path.stem for path in decoded] == [plan[14].id]
     assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out") == 0

@@ -6,7 +6,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,7 @@ def _rows(
     images: Path, listed: Sequence[SelectedImage], reviewed: Mapping[str, ImageDecision] | None
 ) -> Iterator[_Row]:
     """Yield the images that are kept and, with a review, accepted; an error if one has changed."""
+    generators: dict[str, Mapping[str, Any]] = {}  # shared by images, of which there may be a million
     for one in listed:
         if not one.kept:
             continue
@@ -161,7 +162,8 @@ def _rows(
             raise MiningError(
                 f"{one.file} as {one.category!r} was generated as {image.item.file}; select again"
             )
-        yield _Row(image, one, decision)
+        text = json.dumps(image.generator, sort_keys=True)
+        yield _Row(replace(image, generator=generators.setdefault(text, image.generator)), one, decision)
 
 
 def _decisions(review: Review, images: Path, decided_only: bool) -> dict[str, ImageDecision]:
@@ -186,6 +188,8 @@ def _metadata_file(files: Mapping[str, _Row]) -> bytes:
     items = [row.image.item for row in files.values()]
     selected = [row.selected for row in files.values()]
     votes = [row.decision for row in files.values()]
+    generators = {id(row.image.generator): row.image.generator for row in files.values()}
+    texts = {key: json.dumps(generator, sort_keys=True) for key, generator in generators.items()}
     table = pa.table(
         {
             "file_name": list(files),  # as Hugging Face's `imagefolder` requires
@@ -195,7 +199,7 @@ def _metadata_file(files: Mapping[str, _Row]) -> bytes:
                 for name in ("id", "category", "kind", "nuisance", "prompt")
             },
             "seed": pa.array([item.seed for item in items], pa.int64()),
-            "generator": [json.dumps(row.image.generator, sort_keys=True) for row in files.values()],
+            "generator": [texts[id(row.image.generator)] for row in files.values()],
             "surrogates": [
                 [{"model": model, "predicted": name} for model, name in one.predicted.items()]
                 for one in selected

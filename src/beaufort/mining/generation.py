@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from operator import itemgetter
@@ -37,6 +38,8 @@ PLAN = "plan.csv"
 """Copy of the plan in the folder of the images, so that later steps know which images must exist."""
 INDEX = "index.jsonl"
 """List of the generated and the omitted images, so that resuming does not decode them."""
+_WRITERS = 8
+"""Threads that encode and write images, because they mostly wait for the disk."""
 _KEY = "beaufort"
 _HEADER = {"format": "beaufort generated images", "version": 1}
 
@@ -165,23 +168,27 @@ def generate(
     missing = [item for item in plan if item.id not in index]
     if not missing:
         return 0
-    text, generated, cleaned = json.dumps(facts), 0, set[Path]()
-    with (output / INDEX).open("a", encoding="utf-8") as lines:
+    for folder in sorted({(output / item.file).parent for item in missing}):
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder)
+    text, generated = json.dumps(facts), 0
+
+    def write(pair: tuple[PlanItem, Image.Image | OmittedImage]) -> _Entry:
+        item, image = pair
+        if isinstance(image, OmittedImage):
+            return {"id": item.id, "omitted": image.reason}
+        path = output / item.file
+        write_bytes(path, _encode(image, item, text))
+        return {"id": item.id, **_state(path.stat())}
+
+    with (
+        (output / INDEX).open("a", encoding="utf-8") as lines,
+        ThreadPoolExecutor(_WRITERS) as pool,
+    ):
         for start in range(0, len(missing), generator.batch):
             some = missing[start : start + generator.batch]
-            for item, image in zip(some, generator.make(some), strict=True):
-                entry: _Entry = {"id": item.id}
-                if isinstance(image, OmittedImage):
-                    entry["omitted"] = image.reason
-                else:
-                    path = output / item.file
-                    if path.parent not in cleaned:
-                        path.parent.mkdir(parents=True, exist_ok=True)
-                        remove_leftovers(path.parent)
-                        cleaned.add(path.parent)
-                    write_bytes(path, _encode(image, item, text))
-                    entry |= _state(path.stat())
-                    generated += 1
+            for entry in pool.map(write, zip(some, generator.make(some), strict=True)):
+                generated += "omitted" not in entry
                 lines.write("\n" + json.dumps(entry))
             lines.flush()
             if progress is not None:
