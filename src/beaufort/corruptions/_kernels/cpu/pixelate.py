@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.compiled import inlined, kernel
 from beaufort._core.errors import ImageValueError
-from beaufort.corruptions._kernels.cpu.vectors import add, copy4, mul, shr
+from beaufort.corruptions._kernels.cpu.vectors import add, copy4, mul, shr, toward
 
-i32, u8, u16 = np.int32, np.uint8, np.uint16
+i32, f32, u8, u16 = np.int32, np.float32, np.uint8, np.uint16
 
 
 @inlined
@@ -143,31 +144,148 @@ def cell_table(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int
     return table, ((np.arange(size) + 0.5) * (cells / size)).astype(np.int64)
 
 
+@inlined
+def _quotient(value, whole, inverse):
+    """Divide integers, exact in float32: `inverse` is at most 1 / whole, and so the product at most 1 off."""
+    rounded = i32(value * inverse)
+    return u8(rounded + (i32(1) if value - f32(rounded) * whole >= whole else i32(0)))
+
+
+@inlined
+def _gather(target, source, starts, channels):
+    """Copy the pixels at `starts` side by side; source and target have room for one more value."""
+    if channels == 3:
+        for k in range(starts.size):
+            copy4(target, 3 * k, source, starts[k])
+    else:
+        for k in range(starts.size):
+            target[k] = source[starts[k]]
+
+
+@kernel
+def _soft_cells(images, down, down_next, shares_down, across, across_next, shares_across, out):
+    height, width, channels = images.shape[1:]
+    line, down_taps = width * channels, down.weights.shape[0]
+    cells, taps = across.whole.size, across.weights.shape[0]
+    row = np.empty(line + channels, np.uint8)
+    first, second, third = np.empty((3, cells + 1), np.uint8)
+    narrow = np.empty(cells + channels, np.uint8)
+    pairs = np.empty(cells + 1, np.uint16)
+    shown = np.empty(line + 1, np.uint16)
+    wide = np.empty((height, line), np.uint8)
+    tall = np.empty((down.starts.size + 1, line), np.uint8)
+    total = np.empty(max(cells, line), np.float32)
+    for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
+        for y in range(height):
+            source = sources[y]
+            for x in range(line):
+                row[x] = source[x]
+            _gather(first, row, across.starts, channels)
+            _gather(second, row[channels:], across.starts, channels)
+            _gather(third, row[2 * channels :], across.starts, channels)
+            a, b, c = across.weights[0], across.weights[1], across.weights[2]
+            for x in range(cells):
+                total[x] = (
+                    across.half[x] + f32(first[x]) * a[x] + f32(second[x]) * b[x] + f32(third[x]) * c[x]
+                )
+            for t in range(3, taps):
+                _gather(first, row[t * channels :], across.starts, channels)
+                a = across.weights[t]
+                for x in range(cells):
+                    total[x] += f32(first[x]) * a[x]
+            for x in range(cells):
+                narrow[x] = _quotient(total[x], across.whole[x], across.inverse[x])
+            following = narrow[channels:]
+            for x in range(cells):  # a cell and the next one in one value, which halves the copies
+                pairs[x] = u16(narrow[x]) | (u16(following[x]) << u16(8))
+            _gather(shown, pairs, across_next, channels)
+            target = wide[y]
+            for x in range(line):
+                pair = shown[x]
+                target[x] = toward(u8(pair), u8(pair >> u16(8)), shares_across[x])
+        for k in range(down.starts.size):
+            at, whole, half, inverse = down.starts[k], down.whole[k], down.half[k], down.inverse[k]
+            top, middle, bottom = wide[at], wide[at + 1], wide[at + 2]
+            d, e, f = down.weights[0, k], down.weights[1, k], down.weights[2, k]
+            for x in range(line):
+                total[x] = half + f32(top[x]) * d + f32(middle[x]) * e + f32(bottom[x]) * f
+            for t in range(3, down_taps):
+                d, source = down.weights[t, k], wide[at + t]
+                for x in range(line):
+                    total[x] += f32(source[x]) * d
+            target = tall[k]
+            for x in range(line):
+                target[x] = _quotient(total[x], whole, inverse)
+        for y in range(height):
+            share, here, below = shares_down[y], tall[down_next[y]], tall[down_next[y] + 1]
+            target = targets[y]
+            for x in range(line):
+                target[x] = toward(here[x], below[x], share)
+
+
 def soft_cells(images: Bytes, rows: float, columns: float, softness: float) -> Bytes:
-    count, height, width, channels = images.shape
-    down, across = cell_areas(height, rows, softness), cell_areas(width, columns, softness)
-    wide = _weighted(across.T, _weighted(across, images.astype(np.float64)))
-    wide = _weighted(down.T, _weighted(down, wide.reshape(count, height, width * channels)))
-    return wide.reshape(images.shape).astype(np.uint8)
+    height, width, channels = images.shape[1:]
+    out = np.empty_like(images)
+    _soft_cells(images, *_bands(height, rows, softness, 1), *_bands(width, columns, softness, channels), out)
+    return out
 
 
-def _weighted(areas: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means by area, rounded; all sums are of integers, and so the same in any order."""
-    whole = areas.sum(axis=1, keepdims=True)
-    means: NDArray[np.float64] = np.floor((areas @ values + whole / 2) / whole)
-    return means
+class Bands(NamedTuple):
+    """The cells along an axis as bands of the matrix of areas; values of a row have one entry per channel."""
+
+    starts: NDArray[np.int64]
+    """Index of the first pixel of each cell."""
+    weights: NDArray[np.float32]
+    """Areas of this and the following pixels, `(taps, cells)`, at least three."""
+    whole: NDArray[np.float32]
+    """Area of each cell."""
+    half: NDArray[np.float32]
+    inverse: NDArray[np.float32]
+    """Slightly less than one over the area."""
+
+
+@lru_cache(maxsize=128)
+def _bands(
+    size: int, cells: float, softness: float, channels: int
+) -> tuple[Bands, NDArray[np.int64], NDArray[np.int16]]:
+    """Return the bands of an axis, and for each pixel its first cell and the share of the next cell in 2⁻¹⁵.
+
+    A cell is at least a pixel wide, so a pixel lies in at most two, and its areas in both add up to one.
+    """
+    areas = cell_areas(size, cells, softness)
+    inside = areas > 0
+    count, pixels = np.arange(len(areas)), np.arange(size)
+    first, last = inside.argmax(axis=1), size - 1 - inside[:, ::-1].argmax(axis=1)
+    taps = max(3, int((last - first).max()) + 1)
+    first = np.minimum(first, size - taps)
+    whole = areas.sum(axis=1).astype(np.float32)
+    near, far = inside.argmax(axis=0), len(areas) - 1 - inside[::-1].argmax(axis=0)
+    share = np.where(far > near, areas[far, pixels] * (1 << 15) / _WHOLE, 0)
+    bands = Bands(
+        first * channels,
+        np.array([areas[count, first + t] for t in range(taps)], np.float32).repeat(channels, axis=1),
+        whole.repeat(channels),
+        whole.repeat(channels) / np.float32(2),
+        np.nextafter(1 / whole, np.float32(0)).repeat(channels),
+    )
+    return bands, near * channels, share.astype(np.int16).repeat(channels)
+
+
+_WHOLE = 4096
+"""Area of a pixel, so that areas are integers."""
 
 
 @lru_cache(maxsize=64)
 def cell_areas(size: int, cells: float, softness: float) -> NDArray[np.float64]:
-    """How much of each pixel lies in each cell, `(cells, size)`, in whole parts of 4096.
+    """Return the area of each pixel in each cell, `(cells, size)`, as integers of which a pixel has 4096.
 
-    At softness 0 a pixel lies in the cell that its middle is in.
+    At softness 0 a pixel belongs to the cell that contains its center.
     """
     edges = np.minimum(np.arange(math.ceil(cells) + 1) * (size / cells), size)
     whole = np.ceil(edges - 0.5)
     edges = whole + softness * (edges - whole)
     at = np.arange(size)
     inside = np.minimum(edges[1:, None], at + 1) - np.maximum(edges[:-1, None], at)
-    areas = np.rint(np.clip(inside, 0, 1) * 4096)
+    areas = np.rint(np.clip(inside, 0, 1) * _WHOLE)
     return np.asarray(areas[areas.any(axis=1)])

@@ -59,6 +59,27 @@ def mix4(typing_context, target, at, source, a, b, d, e, s, t):
 
 
 @intrinsic
+def toward(typing_context, near, far, share):
+    """Return near + (far - near)·share / 2¹⁵ of bytes, rounded, halves up; the share is an int16.
+
+    In 16 bits: the upper half of a product of 16 bits is one instruction, which Numba's integers of 64 bits
+    do not lead to.
+    """
+    signature = numba.uint8(numba.uint8, numba.uint8, numba.int16)
+
+    def code(context, builder, signature, arguments):
+        short, wide = ir.IntType(16), ir.IntType(32)
+        near, far = (builder.zext(value, short) for value in arguments[:2])
+        difference = builder.shl(builder.sub(far, near), ir.Constant(short, 2))
+        product = builder.mul(builder.sext(difference, wide), builder.sext(arguments[2], wide))
+        halves = builder.trunc(builder.ashr(product, ir.Constant(wide, 16)), short)
+        step = builder.ashr(builder.add(halves, ir.Constant(short, 1)), ir.Constant(short, 1))
+        return builder.trunc(builder.add(near, step), ir.IntType(8))
+
+    return signature, code
+
+
+@intrinsic
 def sum_between4(typing_context, target, at, base, source, starts, shares, first, count):
     """Four float32 values and what lies between others, one after the other: a pixel of many images.
 
