@@ -33,6 +33,10 @@ class Crops(NamedTuple):
     """Index of the texture, first row and first column, `(n, 3)`."""
 
 
+_MAX_KEPT = 1 << 23
+"""Maximum size in bytes of an enlarged texture that is kept for later images."""
+
+
 def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
     """Return a texture at the given scale, enlarged further if it does not cover height × width."""
     texture = _file(name, grey)
@@ -40,11 +44,20 @@ def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> ND
     factor = scale if lack <= 1 else scale * lack * 1.1
     if factor == 1:
         return texture
-    return _shrunk(name, grey, factor) if factor < 1 else _resize(texture, factor)
+    if factor < 1:
+        return _shrunk(name, grey, factor)
+    if texture.size * factor**2 <= _MAX_KEPT:
+        return _enlarged(name, grey, factor)
+    return _resize(texture, factor)
 
 
 @lru_cache(maxsize=32)
 def _shrunk(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
+    return _resize(_file(name, grey), factor)
+
+
+@lru_cache(maxsize=8)
+def _enlarged(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
     return _resize(_file(name, grey), factor)
 
 

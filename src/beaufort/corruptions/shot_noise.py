@@ -10,6 +10,7 @@ import numpy as np
 
 from beaufort.corruptions import Bytes, Field, Images, Ops, Pixels, Random, corruption
 from beaufort.corruptions._grain import coarse_shape, enlarge, sample
+from beaufort.corruptions._kernels import ops_of
 
 
 class Params(NamedTuple):
@@ -22,10 +23,11 @@ class Params(NamedTuple):
 
 
 def draw(random: Random, images: Images, p: Params, *, nearest: bool = False) -> Field:
-    """Draw the noisy value of each value, or one count per grain if grains are larger than a pixel."""
+    """Draw the noisy value of each value, or the deviation per grain if grains are larger than a pixel."""
     if coarse_shape(images, p.grain) == images.shape[1:]:
         return random.poisson_levels(images, p.photons, _levels(p.photons, nearest))
-    return random.poisson(sample(images, p.grain), p.photons)
+    middle = sample(images, p.grain)
+    return ops_of(images).excess(random.poisson(middle, p.photons), p.photons, middle)
 
 
 @lru_cache(maxsize=64)
@@ -55,8 +57,7 @@ def shot_noise(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
     """
     if drawn.shape == images.shape:
         return drawn
-    excess = ops.excess(drawn, p.photons, sample(images, p.grain))
-    return ops.add_noise(images, enlarge(excess, images, p.grain), 1.0)
+    return ops.add_noise(images, enlarge(drawn, images, p.grain), 1.0)
 
 
 shot_noise.for_digits(_PHOTOS, published=5, draw=partial(draw, nearest=True))

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Array, Bytes
 from beaufort._core.compiled import exact_kernel, kernel, to_byte
+from beaufort.corruptions._kernels.cpu.vectors import copy4
 
-i32, f32, u8 = np.int32, np.float32, np.uint8
+i32, f32, u8, u16 = np.int32, np.float32, np.uint8, np.uint16
 
 
 @kernel
@@ -38,15 +39,60 @@ def look_up(values: Array, table: Bytes) -> Bytes:
     return out
 
 
+@kernel
+def _add_weighted(image, weight, total):
+    for i in range(total.size):
+        total[i] += u16(image[i]) * weight
+
+
+@kernel
+def _mix_last(total, image, weight, out):
+    for i in range(total.size):
+        out[i] = u8((total[i] + u16(image[i]) * weight) >> u16(8))
+
+
 def mix(images: Sequence[Bytes], weights: Sequence[float]) -> Bytes:
-    total = np.full(images[0].shape, 128, np.uint16)
-    for version, weight in zip(images, weights, strict=True):
-        total += version * np.uint16(round(weight * 256))
-    return (total >> 8).astype(np.uint8)
+    flat = [np.ascontiguousarray(version).ravel() for version in images]
+    total = np.full(flat[0].shape, 128, u16)
+    out = np.empty(images[0].shape, u8)
+    parts = [(version, u16(round(weight * 256))) for version, weight in zip(flat, weights, strict=True)]
+    for version, weight in parts[:-1]:
+        _add_weighted(version, weight, total)
+    _mix_last(total, *parts[-1], out.ravel())
+    return out
+
+
+@kernel
+def _pick(fields, rows, starts, channels, out):
+    """Rows and columns by index, a run of equal rows at a time; `starts` has places in a row of values."""
+    source, shown = np.empty(fields.shape[2] + 1, fields.dtype), np.empty(out.shape[2] + 1, fields.dtype)
+    line = out.shape[2]
+    for i in range(fields.shape[0]):
+        for y in range(rows.size):
+            if y == 0 or rows[y] != rows[y - 1]:
+                row = fields[i, rows[y]]
+                if channels == 3:
+                    for x in range(row.size):
+                        source[x] = row[x]
+                    for k in range(starts.size):
+                        copy4(shown, 3 * k, source, starts[k])
+                else:
+                    for k in range(starts.size):
+                        shown[k] = row[starts[k]]
+            target = out[i, y]
+            for x in range(line):
+                target[x] = shown[x]
 
 
 def pick(fields: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-    return np.ascontiguousarray(fields[:, rows][:, :, columns])
+    channels = fields.shape[3] if fields.ndim == 4 else 1
+    if channels not in (1, 3):
+        return np.ascontiguousarray(fields[:, rows][:, :, columns])
+    count, height, width = fields.shape[:3]
+    out = np.empty((count, len(rows), len(columns), *fields.shape[3:]), fields.dtype)
+    flat = np.ascontiguousarray(fields).reshape(count, height, width * channels)
+    _pick(flat, rows, columns * channels, channels, out.reshape(count, len(rows), len(columns) * channels))
+    return out
 
 
 @kernel
@@ -103,8 +149,17 @@ def add_field(images: Bytes, field: Array, *, nearest: bool = False) -> Bytes:
     return out
 
 
+@kernel
+def _excess(counts, images, of_counts, of_values, out):
+    for i in range(counts.size):
+        out[i] = f32(of_counts[counts[i]] - of_values[images[i]])
+
+
 def excess(counts: Array, rate: float, images: Bytes) -> Array:
-    return (counts / rate - images / 255).astype(np.float32)
+    out = np.empty(counts.shape, np.float32)
+    of_counts = np.arange(int(counts.max(initial=0)) + 1) / rate
+    _excess(counts.ravel(), images.ravel(), of_counts, np.arange(256) / 255, out.ravel())
+    return out
 
 
 @exact_kernel
