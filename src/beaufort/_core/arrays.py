@@ -159,6 +159,13 @@ def put_changed(image: Any, levels: Any, made: Any) -> Any:
     return np.where(made != levels, made.astype(image.dtype) / np.asarray(255, image.dtype), image)
 
 
+def read_only(images: Bytes) -> Bytes:
+    """Return a read-only view; Numba compiles kernels separately for writable and read-only arrays."""
+    view = images.view()
+    view.flags.writeable = False
+    return view
+
+
 def on_host(images: Images) -> Bytes:
     """Return the images in main memory."""
     return images if isinstance(images, np.ndarray) else images.cpu().numpy()

@@ -94,6 +94,13 @@ def put_together(red, green, blue, pixels):
         pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2] = red[x], green[x], blue[x]
 
 
+@inlined
+def copy_values(source, target):
+    """Copy values to the target; for `target[:] = source` Numba would also compile an error message."""
+    for x in range(target.size):
+        target[x] = source[x]
+
+
 def kept(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function on its first call, without the GIL, and cache the result on disk.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Bytes, Images
+from beaufort._core.arrays import Bytes, Images, read_only
 from beaufort.corruptions._kernels import cpu_ops, torch_ops
 from beaufort.corruptions._recipe import Recipe
 from beaufort.corruptions.rng import Key, Keyed, ReferenceStream
@@ -45,8 +45,7 @@ def run_arrays(
 ) -> Bytes:
     """Corrupt a batch in main memory, in pieces that fit the cache, on several threads."""
     ops = cpu_ops()
-    color = color.view()
-    color.flags.writeable = False  # Numba would compile each kernel twice, for writable and read-only arrays
+    color = read_only(color)
     if words is None:
         words = np.zeros(len(color), np.uint64) if recipe.draw is None else np.asarray(ops.content_ids(color))
 

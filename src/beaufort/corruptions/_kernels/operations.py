@@ -234,6 +234,9 @@ class Ops(Protocol):
 
     # pixelate: Cells with one value each.
 
+    def pick(self, fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:
+        """Select rows and columns of every field `(n, h, w, …)` by index."""
+
     def pixel_cells(self, images: Images, rows: int, columns: int) -> Images:
         """Average into rows × columns cells, as PIL's BOX filter does, and enlarge to the original size."""
 
@@ -290,9 +293,6 @@ class Ops(Protocol):
 
     def mix(self, images: Sequence[Images], weights: Sequence[float]) -> Images:
         """Return the weighted mean of images, rounded; weights are multiples of 1/256."""
-
-    def pick(self, fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:
-        """Select rows and columns of every field `(n, h, w, …)` by index."""
 
     def to_bytes(self, values: Field, *, nearest: bool = False) -> Images:
         """Clip values to 0…255 and truncate, or round."""
@@ -370,10 +370,10 @@ FAMILIES = {
         "motion_blur": "motion turned",
         "philox": "content_ids philox_bernoulli philox_impulses philox_integers philox_levels "
         "philox_normal philox_poisson philox_uniform philox_words",
-        "pixelate": "pixel_cells soft_cells",
+        "pixelate": "pick pixel_cells soft_cells",
         "snow": "flakes snowfall",
         "spatter": "mud_spots paint run_down water_drops",
-        "values": "look_up mix pick to_bytes add_field add_noise excess multiply_noise replace blend",
+        "values": "look_up mix to_bytes add_field add_noise excess multiply_noise replace blend",
         "warps": "affine displace displace_zero shift",
         "zoom_blur": "zoom_average",
     }.items()

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Array, Bytes
+from beaufort._core.arrays import Array, Bytes, read_only
 from beaufort._core.compiled import exact_kernel, exact_part, kernel, to_byte
 from beaufort.corruptions._kernels.borders import border_index
 from beaufort.corruptions._kernels.cpu.lanes import LANES, fma, load, one, pointer, splat, store
@@ -143,9 +143,9 @@ def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: b
     columns = border_index(images.shape[2], radius, radius, "nearest")
     out = np.empty_like(images)
     if radius <= NARROW or not horizontal:
-        _gaussian_exact(images, taps, rows, horizontal, nearest, out)
+        _gaussian_exact(read_only(images), taps, rows, horizontal, nearest, out)
     else:
-        _gaussian(images, taps.astype(np.float32), rows, columns, nearest, out)
+        _gaussian(read_only(images), taps.astype(np.float32), rows, columns, nearest, out)
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from beaufort._core.arrays import Array, Bytes
-from beaufort._core.compiled import inlined, kernel
+from beaufort._core.compiled import copy_values, inlined, kernel
 from beaufort.corruptions._kernels.cpu.vectors import add, mul, shl, shr, sub
 
 i32, u32, u8 = np.int32, np.uint32, np.uint8
@@ -89,7 +89,7 @@ def copy_sweeps(images: Bytes, offsets: Array, distance: int) -> Bytes:
 def _swap_sweeps(images, gates, offsets, distance, out):
     height, width = images.shape[1:3]
     for i in range(images.shape[0]):
-        out[i] = images[i]
+        copy_values(images[i].reshape(images[i].size), out[i].reshape(images[i].size))
         for c in range(images.shape[3]):
             for sweep in range(gates.shape[1]):
                 for r in range(gates.shape[2]):

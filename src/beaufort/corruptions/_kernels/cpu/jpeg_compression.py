@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.compiled import inlined, kernel, take_apart
+from beaufort._core.compiled import copy_values, inlined, kernel, take_apart
 from beaufort.corruptions._kernels.cpu.jpeg_blocks import BLOCKS, round_trip, scales_of
 from beaufort.corruptions._kernels.cpu.vectors import add, mul, shr
 
@@ -65,7 +65,7 @@ def _row(plane, y, width):
 def _repeat_last_row(plane, height, width):
     """Fill the last blocks."""
     for y in range(height, (height + 7) // 8 * 8):
-        _row(plane, y, width)[:] = _row(plane, height - 1, width)
+        copy_values(_row(plane, height - 1, width), _row(plane, y, width))
 
 
 @inlined
@@ -182,7 +182,7 @@ def _jpeg(images, steps, scales, halves, out):
         else:
             for y in range(height):
                 target = _row(luma, y, across)
-                target[:width] = images[i, y, :, 0]
+                copy_values(images[i, y, :, 0], target[:width])
                 target[width:] = target[width - 1]
             _repeat_last_row(luma, height, across)
         round_trip(luma.view(np.uint32), steps[0], scales[0], halves[0])
@@ -190,7 +190,7 @@ def _jpeg(images, steps, scales, halves, out):
             _to_colors(luma, across, chroma, wide, out[i])
         else:
             for y in range(height):
-                out[i, y, :, 0] = _row(luma, y, across)[:width]
+                copy_values(_row(luma, y, across), out[i, y, :, 0])
 
 
 def jpeg(images: Bytes, quality: int) -> Bytes:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.arrays import Array, Bytes
+from beaufort._core.arrays import Array, Bytes, read_only
 from beaufort._core.compiled import exact_part, inlined, kernel, to_byte
 from beaufort.corruptions._kernels.cpu.lanes import LANES, fma, load_floats, one, pointer, splat, store
 
@@ -92,7 +92,7 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     radians, taps = np.deg2rad(np.asarray(angles_deg, np.float64)), weights.size
     along, across = taps * np.cos(radians), taps * np.sin(radians)  # rounds as ImageMagick does
     out = np.empty_like(images)
-    _motion(images, weights, along, across, np.hypot(across, along), out)
+    _motion(read_only(images), weights, along, across, np.hypot(across, along), out)
     return out
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from beaufort._core.arrays import Array
-from beaufort._core.compiled import fused, inlined, kernel
+from beaufort._core.compiled import copy_values, fused, inlined, kernel
 from beaufort.corruptions._kernels.cpu.philox import philox_block
 from beaufort.corruptions.rng import FieldKey
 
@@ -122,7 +122,7 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
         here = slice(starts[level], starts[level + 1])
         wobble = wobbles[:, :cells]
         first, second = rows[0, here], rows[1, here]
-        rows[2, here] = first
+        copy_values(first, rows[2, here])
         last_level = level == levels - 1
         _draw(wobble, cells - 1, last_level, blocks, key, number, low_word, high_word)
         _centers(middles[1, here], lasts[here], first, wobble[0], amplitudes[level])
@@ -134,8 +134,8 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
         _centers(middles[0, here], first, second, wobble[0], amplitudes[level])
         _even_row(rows[0, finer], first, middles[0, here], middles[1, here], wobble[1], amplitudes[level])
         _odd_row(rows[1, finer], first, second, middles[0, here], wobble[2], amplitudes[level])
-        middles[1, here] = middles[0, here]
-        rows[0, here] = second
+        copy_values(middles[0, here], middles[1, here])
+        copy_values(second, rows[0, here])
         at[level] = 1
 
     height, width = out.shape
@@ -151,7 +151,7 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
             finer = fresh[starts[level + 1] : starts[level + 2]]
             left = waiting[starts[level + 1] : starts[level + 2]]
             if waits[level]:
-                finer[:] = left
+                copy_values(left, finer)
                 waits[level] = False
             else:
                 this, below = rows[0, here], rows[1, here]
@@ -162,18 +162,18 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
                 _centers(middles[0, here], this, below, wobble[0], amplitudes[level])
                 _even_row(finer, this, middles[0, here], middles[1, here], wobble[1], amplitudes[level])
                 _odd_row(left, this, below, middles[0, here], wobble[2], amplitudes[level])
-                middles[1, here] = middles[0, here]
-                rows[0, here] = below
+                copy_values(middles[0, here], middles[1, here])
+                copy_values(below, rows[0, here])
                 waits[level] = True
                 at[level] += 1
             if level == top:
                 break
             level += 1
-            rows[1, starts[level] : starts[level + 1]] = finer
+            copy_values(finer, rows[1, starts[level] : starts[level + 1]])
         for x in range(side):
             lowest, highest = min(lowest, finer[x]), max(highest, finer[x])
         if y < height:
-            out[y] = finer[:width]
+            copy_values(finer, out[y])
     scale = f32(1) / (highest - lowest)
     for y in range(height):
         for x in range(width):

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Array, Bytes
 from beaufort._core.compiled import exact_kernel, kernel, to_byte
-from beaufort.corruptions._kernels.cpu.vectors import copy4
 
 i32, f32, u8, u16 = np.int32, np.float32, np.uint8, np.uint16
 
@@ -59,39 +58,6 @@ def mix(images: Sequence[Bytes], weights: Sequence[float]) -> Bytes:
     for version, weight in parts[:-1]:
         _add_weighted(version, weight, total)
     _mix_last(total, *parts[-1], out.ravel())
-    return out
-
-
-@kernel
-def _pick(fields, rows, starts, channels, out):
-    """Rows and columns by index, a run of equal rows at a time; `starts` has places in a row of values."""
-    source, shown = np.empty(fields.shape[2] + 1, fields.dtype), np.empty(out.shape[2] + 1, fields.dtype)
-    line = out.shape[2]
-    for i in range(fields.shape[0]):
-        for y in range(rows.size):
-            if y == 0 or rows[y] != rows[y - 1]:
-                row = fields[i, rows[y]]
-                if channels == 3:
-                    for x in range(row.size):
-                        source[x] = row[x]
-                    for k in range(starts.size):
-                        copy4(shown, 3 * k, source, starts[k])
-                else:
-                    for k in range(starts.size):
-                        shown[k] = row[starts[k]]
-            target = out[i, y]
-            for x in range(line):
-                target[x] = shown[x]
-
-
-def pick(fields: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-    channels = fields.shape[3] if fields.ndim == 4 else 1
-    if channels not in (1, 3):
-        return np.ascontiguousarray(fields[:, rows][:, :, columns])
-    count, height, width = fields.shape[:3]
-    out = np.empty((count, len(rows), len(columns), *fields.shape[3:]), fields.dtype)
-    flat = np.ascontiguousarray(fields).reshape(count, height, width * channels)
-    _pick(flat, rows, columns * channels, channels, out.reshape(count, len(rows), len(columns) * channels))
     return out
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from beaufort._core.device import constant
@@ -55,3 +57,11 @@ def _cell_table(size: int, cells: int, device: torch.device) -> tuple[Tensor, Te
     weights = [round((1 << 22) / int(count)) for count in table[:, 1]]
     full = np.column_stack([table, weights]).astype(np.int32)
     return torch.from_numpy(full).to(device), torch.from_numpy(shown.astype(np.int32)).to(device)
+
+
+def pick(fields: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    """Select rows and columns of every field `(n, h, w, …)` by index; an array stays an array."""
+    if isinstance(fields, np.ndarray):
+        return np.ascontiguousarray(fields[:, rows][:, :, columns])
+    down, across = constant(rows, fields.device), constant(columns, fields.device)
+    return fields.index_select(1, down).index_select(2, across)

@@ -34,14 +34,6 @@ def mix(images: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
     return (total >> 8).to(torch.uint8)
 
 
-def pick(fields: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
-    """Some rows and columns of every field `(n, h, w, …)`, by their numbers; an array stays an array."""
-    if isinstance(fields, np.ndarray):
-        return np.ascontiguousarray(fields[:, rows][:, :, columns])
-    down, across = constant(rows, fields.device), constant(columns, fields.device)
-    return fields.index_select(1, down).index_select(2, across)
-
-
 def add_noise(images: Tensor, noise: Tensor, sigma: float, *, nearest: bool = False) -> Tensor:
     scale = f32(sigma * 255)
     if kernels := triton_kernels("values", images):
