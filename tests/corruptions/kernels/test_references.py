@@ -16,6 +16,7 @@ from skimage import color, feature
 from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._kernels.borders import border_index
 from beaufort.corruptions._kernels.cpu.defocus_blur import disk
+from beaufort.corruptions._kernels.cpu.pixelate import cell_areas
 from beaufort.corruptions._kernels.cpu.zoom_blur import zoom_positions
 from beaufort.testing._contracts import digit, example_image
 
@@ -291,3 +292,37 @@ def test_a_zoom_like_its_own_size_is_the_zoom() -> None:
             before, share = zoom_positions(size, factor)
             like, its_share = zoom_positions(size, factor, (size, size, 0.0))
             assert np.allclose(before + share, like + its_share)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(16, 90),
+    st.integers(16, 90),
+    st.floats(0.25, 1),
+    st.sampled_from([0, 0.4, 1]),
+    st.sampled_from([1, 3]),
+)
+def test_soft_cells_are_products_of_areas(
+    height: int, width: int, share: float, softness: float, channels: int
+) -> None:
+    """The bands give the bits of dense matrices, also where all values are at an end of the range."""
+    rng = np.random.default_rng(height * width)
+    images = rng.integers(0, 256, (2, height, width, channels), np.uint8)
+    images[1] = rng.choice([0, 255], images[1].shape)
+    down, across = cell_areas(height, height * share, softness), cell_areas(width, width * share, softness)
+
+    def means(areas: Any, values: Any) -> Any:
+        whole = areas.sum(axis=1)
+        return np.floor((areas @ values + whole[:, None] / 2) / whole[:, None])
+
+    wide = means(across.T, means(across, images.astype(float)))
+    wide = means(down.T, means(down, wide.reshape(2, height, -1))).reshape(images.shape)
+    assert np.array_equal(OPS.soft_cells(images, height * share, width * share, softness), wide)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("shape", [(2, 7, 9, 3), (2, 7, 9, 1), (2, 7, 9)])
+def test_pick(shape: tuple[int, ...], dtype: type) -> None:
+    fields = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    rows, columns = np.array([0, 0, 3, 6, 6, 1]), np.array([8, 8, 0, 4])
+    assert np.array_equal(OPS.pick(fields, rows, columns), fields[:, rows][:, :, columns])
