@@ -228,7 +228,7 @@ BIG = bytes(range(256)) * 4000
 
 
 class Server(ThreadingHTTPServer):
-    """Serves BIG; cuts the first answers off, after as many bytes as `cuts` says."""
+    """Serve BIG; truncate the first responses after the numbers of bytes in `cuts`."""
 
     ranges = True
     content = BIG

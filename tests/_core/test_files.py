@@ -105,12 +105,12 @@ def test_a_file_system_that_cannot_sync_folders(
 ) -> None:
     fsync = os.fsync
 
-    def refuse(descriptor: int) -> None:
+    def fail(descriptor: int) -> None:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise OSError(number, os.strerror(number))
         fsync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(os, "fsync", fail)
     if passes:
         write_bytes(tmp_path / "a", b"content")
         assert (tmp_path / "a").read_bytes() == b"content"

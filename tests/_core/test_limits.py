@@ -13,7 +13,7 @@ from PIL import Image
 from beaufort.corruptions import get_corruption_names
 
 READING, CORRUPTING = 28, 40
-"""Bytes a pixel, of a picture that is read, and beside one that is corrupted."""
+"""Bytes per pixel of an image that is read, and in addition to one that is corrupted."""
 
 HEIGHT, WIDTH = 1500, 2000
 

@@ -34,7 +34,7 @@ class Params(NamedTuple):
 
 @corruption("weather", levels={"imagenet": [Params(s) for s in (0.9, 0.8, 0.7, 0.6, 0.5)]}, tensors=False)
 def dusk(images, p, ops):
-    """Darken the picture."""
+    """Darken the image."""
     return (images * p.share).astype(np.uint8)
 
 
@@ -140,7 +140,7 @@ def test_a_module_is_imported_by_name(package: Path, tmp_path: Path) -> None:
     assert "dusk-c" in listed.stdout, listed.stderr
     done = beaufort(*RUN, "--store", "results", "--import", "street_weather", cwd=tmp_path)
     (report,) = [line.split() for line in done.stdout.splitlines() if "beaufort report" in line]
-    assert beaufort(*report[1:], cwd=tmp_path).returncode == 0  # it is told with --import
+    assert beaufort(*report[1:], cwd=tmp_path).returncode == 0  # passed with --import
     missing = beaufort("--import", "stret_weather", "ls", "suites", cwd=tmp_path)
     assert missing.returncode == 2
     assert "'stret_weather'" in missing.stderr

@@ -1,4 +1,4 @@
-"""Names are taken once, and a miss is answered with what is near."""
+"""Names are unique, and errors suggest similar names."""
 
 from __future__ import annotations
 

@@ -149,14 +149,12 @@ MNIST_RANDOM = [*RANDOM, "pessimal_noise", "shear", "rotate", "translate", "line
 @pytest.mark.parametrize("name", RANDOM)
 def test_photos(shared: Path, name: str, file: str, scale: str, step: int) -> None:
     stored = _stored(shared / "golden" / f"{file}.npz")
-    pictures = dict(
-        zip(_manifest(shared / "golden" / f"{file}.json")["inputs"], stored["inputs"], strict=True)
-    )
+    images = dict(zip(_manifest(shared / "golden" / f"{file}.json")["inputs"], stored["inputs"], strict=True))
     keys = sorted({key.rsplit("/", 1)[0] for key in stored.files if key.startswith(f"stat/{name}/")})
     assert keys
     for key in keys:
-        _, _, severity, picture = key.split("/")
-        draws = keyed_draws(name, int(severity), pictures[picture], scale, DRAWS)
+        _, _, severity, image = key.split("/")
+        draws = keyed_draws(name, int(severity), images[image], scale, DRAWS)
         found = p_values(draws, entry(shared, file, key.removeprefix("stat/")), step)
         assert min(found.values()) > ALPHA, (key, found)
 

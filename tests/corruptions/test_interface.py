@@ -1,4 +1,4 @@
-"""The calls that people make: names, severities, scales, ids, streams, and what a mistake is told."""
+"""Names, severities, scales, ids, streams and error messages of public calls."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def test_constants_of_any_one_scale_serve_every_size(scale: str) -> None:
     for side in (16, 28, 32, 64, 100, 224, 299, 320):
         for channels in (1, 3):
             image = np.full((side, side, channels), 100, np.uint8)
-            for asked in ("auto", "relative", scale):
-                assert (made(image, 3, scale=asked) == 50).all()
+            for requested in ("auto", "relative", scale):
+                assert (made(image, 3, scale=requested) == 50).all()
 
 
 def test_relative_at_its_own_size_is_the_published_scale() -> None:
@@ -181,7 +181,7 @@ def test_relative_hurts_a_large_photo_as_much(name: str) -> None:
     ratio = damage(large, "relative") / damage(small, "imagenet")
     assert 0.7 < ratio < 1.4, ratio
     if name in ("defocus_blur", "gaussian_noise", "motion_blur", "glass_blur", "pixelate"):
-        assert damage(large, "imagenet") < 0.75 * damage(small, "imagenet")  # which is what relative mends
+        assert damage(large, "imagenet") < 0.75 * damage(small, "imagenet")  # which is what `relative` fixes
 
 
 def test_gray_is_gray() -> None:

@@ -20,7 +20,7 @@ BLIND = {
     ("defocus_blur", "radius"): "a disk changes only where its rim crosses the middle of a pixel",
     ("defocus_blur", "softness"): "at 0.1 and below the Gaussian has no weight outside its middle",
     ("elastic_transform", "sigma"): "of a field that is multiplied by zero",
-    ("fog", "least_side"): "pictures are larger than the smallest map",
+    ("fog", "least_side"): "images are larger than the smallest map",
     ("glass_blur", "sigma"): "at 0.1 and below the Gaussian has no weight outside its middle",
     ("motion_blur", "radius"): "the kernel is cut off where it has no weight left",
     ("snow", "radius"): "the kernel is cut off where it has no weight left",

@@ -38,7 +38,7 @@ def outputs(name: str) -> dict[str, np.ndarray]:
 
 
 def _outputs_of_c_bar(corruption: Corruption) -> dict[str, np.ndarray]:
-    """At both scales and with both streams, of a small picture that is not square."""
+    """Return outputs at both scales and with both streams for a small image that is not square."""
     return {
         f"{corruption.name}/{scale}/3/{stream}": corruption(
             example_image(20, 24), 3, ids=["pin"], seed=11, scale=scale, stream=stream

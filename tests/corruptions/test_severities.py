@@ -147,7 +147,7 @@ def test_backends_agree(name: str) -> None:
 
 
 def test_mixed_pictures_draw_the_same_numbers_from_the_reference_stream() -> None:
-    """As they do from the keyed one; and the next picture goes on where one picture stopped."""
+    """As in the keyed stream; the next image continues the stream."""
     snow, photo = corruptions["snow"], example_image(120, 120)
 
     def made(severity: float, *photos: Any) -> Any:

@@ -73,7 +73,7 @@ def test_facts_of_a_size_between_are_its_own() -> None:
 
 
 STEEP = {
-    ("brightness", 1): 1.12,  # 12 levels become 13: an 8-bit picture has nothing between
+    ("brightness", 1): 1.12,  # 12 levels become 13: 8-bit images have no values in between
     ("jpeg_compression", 1): 1.11,  # from 32 to 33 pixels a fifth row and column of blocks begins
 }
 """Corruptions and severities that change by more than 10 % somewhere from 24 pixels on, and by how much."""

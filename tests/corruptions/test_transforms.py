@@ -26,7 +26,7 @@ SEVERITIES = range(1, 6)
 
 @pytest.fixture(scope="module")
 def photos() -> np.ndarray:
-    """Eight different pictures (8, 40, 56, 3)."""
+    """Return eight different images (8, 40, 56, 3)."""
     y, x = np.mgrid[:40, :56]
     waves = [128 + 100 * np.sin(x / (i + 3) + c) * np.cos(y / (i + 5)) for i in range(8) for c in range(3)]
     return np.stack(waves).reshape(8, 3, 40, 56).transpose(0, 2, 3, 1).astype(np.uint8)
@@ -103,11 +103,11 @@ def test_tensors_keep_shape_dtype_and_device(shape: tuple[int, ...]) -> None:
 
 
 def test_subclasses_of_tensor_stay(photos: np.ndarray) -> None:
-    class Picture(torch.Tensor):
+    class ImageTensor(torch.Tensor):
         pass
 
-    made = Corrupt("contrast", 3)(channels_first(photos[0]).as_subclass(Picture))
-    assert type(made) is Picture
+    made = Corrupt("contrast", 3)(channels_first(photos[0]).as_subclass(ImageTensor))
+    assert type(made) is ImageTensor
 
 
 @pytest.mark.gpu
@@ -342,7 +342,7 @@ def test_a_share_of_images_stays_clean(photos: np.ndarray) -> None:
 
 @pytest.mark.parametrize("severity", ["2.5", "1-5", np.array(3), 10**400])
 def test_a_severity_is_told_as_it_came(severity: Any) -> None:
-    """Of a text the first letter was told, and arrays of one number and large numbers broke off."""
+    """Strings, arrays of one number and large numbers give a clear error."""
     with pytest.raises(OptionError, match="severity must be a number from 1 to 5, got ") as caught:
         Corrupt("fog", severity)
     assert str(caught.value).endswith(f"got {severity!r:.60}")

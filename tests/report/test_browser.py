@@ -312,7 +312,7 @@ def test_a_table_that_scrolls_has_a_sign(show: Opener, page_file: Path) -> None:
     page = show(page_file, viewport={"width": 390, "height": 800})
     box = page.locator("#ranking .scroll")
     sign = page.locator("#ranking .scrolls")
-    assert sign.inner_text() == "The table goes on to the right: scroll →"
+    assert sign.inner_text() == "Scroll for more: →"
     box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
     sign.wait_for(state="hidden")
     wide = show(page_file, viewport={"width": 1280, "height": 900})

@@ -1,6 +1,6 @@
-"""Kernels add up in the order that they promise: NumPy, in that order, gives the same bits.
+"""Kernels add in the documented order: NumPy gives the same bits in this order.
 
-The other backend takes its sums in these orders too, and pixels that were published once must come again.
+The other backend adds in the same order, and published pixels must stay reproducible.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHAPES = ((61, 83, 3), (40, 33, 1), (5, 2, 3), (1, 1, 3), (70, 16, 3))
 
 
 def photos(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
-    """A picture, and values that have nothing to do with each other."""
+    """Return an image and independent random values."""
     height, width, channels = shape
     drawn = example_image(height, width)[..., :channels]
     return np.stack([drawn, RNG.integers(0, 256, shape, np.uint8)])
@@ -168,7 +168,7 @@ def test_affine(off: float, shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("radius", "softness"), [(3, 0.1), (6, 0.5), (8, 0.5), (20, 0.9)])
 def test_defocus(radius: float, softness: float, shape: tuple[int, int, int]) -> None:
-    """The whole numbers of a flat disk, its rim smoothed down and across, then the boxes beyond it."""
+    """Return sums of a flat disk, with the edge smoothed along both axes, and the boxes outside it."""
     images = photos(shape)
     pad, _, _, weight, taps, heights, boxes, weights = disk_parts(radius, softness)
     rim = len(taps) - 1
@@ -219,7 +219,7 @@ def test_zoom(factors: tuple[float, ...], shape: tuple[int, int, int]) -> None:
 def _flakes(
     normals: Any, mean: Any, spread: Any, threshold: Any, rows: Any, t: Any, columns: Any, s: Any, out: Any
 ) -> None:
-    """Each flake by itself."""
+    """Each flake on its own."""
     height, width = normals.shape
     for y in range(height):
         a, b = normals[rows[y]], normals[min(rows[y] + 1, height - 1)]

@@ -29,7 +29,7 @@ PHOTO_NAMES = SUBSETS["all"]
 IDS: list[int | str] = [3, "n01440764/a.jpg", 2**40, "b", 0]
 
 MAY_DIFFER = {"elastic_transform": 1e-4, "fog": 2e-4}
-"""The share of the values that may be one level off; all others are equal to the last bit.
+"""The fraction of the values that may be one level off; all others are equal.
 
 Elastic transform sums the waves of a field, and fog the largest of its values, in another order."""
 
@@ -47,7 +47,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 def samples(scale: str) -> np.ndarray:
-    """Two pictures that suit the scale, of odd and unequal sides."""
+    """Return two images for the scale, with odd and unequal sides."""
     if scale == "mnist":
         return np.stack([digit(variant=i) for i in range(2)])
     sides = {"cifar": (33, 32), "tiny": (64, 61)}.get(scale, (75, 88))
@@ -179,7 +179,7 @@ def test_counts_and_content_ids_are_those_of_the_cpu_engine(rate: float, device:
 
 
 def test_tensors_come_back_as_they_came(device: str) -> None:
-    class Picture(torch.Tensor):
+    class ImageTensor(torch.Tensor):
         """A subclass, as torchvision has them."""
 
     for channels, shape in ((1, (40, 48)), (3, (40, 48)), (4, (40, 48))):
@@ -190,7 +190,7 @@ def test_tensors_come_back_as_they_came(device: str) -> None:
         assert out.device == image.device
         assert out.is_contiguous()
         assert torch.equal(image, before)
-        assert type(corrupt(image.as_subclass(Picture), "fog", 3)) is Picture
+        assert type(corrupt(image.as_subclass(ImageTensor), "fog", 3)) is ImageTensor
     batch = to_tensor(np.stack([example_image(40, 48)] * 3), device).contiguous(
         memory_format=torch.channels_last
     )

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SIDES = (19, 24) if INTERPRETED else (37, 45)
 PLAIN = np.stack([np.full((*SIDES, 3), level, np.uint8) for level in (255, 200, 1)])
-PICTURES = np.concatenate([np.stack([example_image(*SIDES, variant=i) for i in range(2)]), PLAIN])
+IMAGES = np.concatenate([np.stack([example_image(*SIDES, variant=i) for i in range(2)]), PLAIN])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
 
 
@@ -49,7 +49,7 @@ def same(out: Any, wanted: np.ndarray) -> bool:
 @pytest.mark.parametrize("sigma", [0.1, 0.4, 0.5, 0.7, 1, 2.2, 6])
 @pytest.mark.parametrize("nearest", [False, True])
 def test_gaussian(put: Put, sigma: float, nearest: bool) -> None:
-    for images in (PICTURES, DIGITS):
+    for images in (IMAGES, DIGITS):
         wanted = CPU.gaussian(images, sigma, nearest=nearest)
         assert same(ops.gaussian(put(images), sigma, nearest=nearest), wanted)
         wanted = CPU.gaussian(images, sigma, horizontal=False, nearest=nearest)
@@ -72,7 +72,7 @@ def test_defocus(put: Put, radius: float) -> None:
     if INTERPRETED and radius > 10:
         pytest.skip("takes long")
     softness = 0.1 if radius <= 3 else 0.5
-    for images, nearest in ((PICTURES, False), (DIGITS, True)):
+    for images, nearest in ((IMAGES, False), (DIGITS, True)):
         wanted = CPU.defocus(images, radius, softness, nearest=nearest)
         assert same(ops.defocus(put(images), radius, softness, nearest=nearest), wanted)
 
@@ -81,13 +81,13 @@ def test_defocus_beyond_16_bits(put: Put) -> None:
     """Towers of more than 256 white pixels."""
     if INTERPRETED:
         pytest.skip("takes long")
-    images = np.concatenate([PICTURES[:1], PLAIN[:1]])
+    images = np.concatenate([IMAGES[:1], PLAIN[:1]])
     assert same(ops.defocus(put(images), 130, 0.5), CPU.defocus(images, 130, 0.5))
 
 
 @pytest.mark.parametrize(("radius", "sigma"), [(6, 1), (10, 3), (14.2, 8), (20, 15)])
 def test_motion(put: Put, radius: float, sigma: float) -> None:
-    for images in (PICTURES, DIGITS):
+    for images in (IMAGES, DIGITS):
         angles = RNG.uniform(-180, 180, len(images))
         angles[:3] = 0, 45, -90
         wanted = CPU.motion(images, radius, sigma, angles)
@@ -101,7 +101,7 @@ def test_zoom_average(put: Put, step: float, zooms: int, nearest: bool) -> None:
     if INTERPRETED and zooms > 20:
         pytest.skip("takes long")
     factors = tuple(1 + i * step for i in range(zooms))
-    for images in (PICTURES, DIGITS):
+    for images in (IMAGES, DIGITS):
         wanted = CPU.zoom_average(images, factors, nearest=nearest)
         assert same(ops.zoom_average(put(images), factors, nearest=nearest), wanted)
 
@@ -115,8 +115,8 @@ def test_photos(put: Put, photos: np.ndarray) -> None:
 
 
 def test_alone_as_in_a_batch(put: Put) -> None:
-    angles, part = np.linspace(-45, 45, len(PICTURES)), slice(1, 2)
-    images, one = put(PICTURES), put(PICTURES[part].copy())
+    angles, part = np.linspace(-45, 45, len(IMAGES)), slice(1, 2)
+    images, one = put(IMAGES), put(IMAGES[part].copy())
     fields = put(RNG.uniform(-1, 1, (3, 60, 60)).astype(np.float32))
     assert torch.equal(ops.gaussian(images, 1)[part], ops.gaussian(one, 1))
     assert torch.equal(ops.defocus(images, 3, 0.1)[part], ops.defocus(one, 3, 0.1))

@@ -76,7 +76,7 @@ def test_add_frame(put: Put, images: np.ndarray) -> None:
 
 
 def test_frames_of_a_view(put: Put) -> None:
-    """Pictures need not lie in a row in memory."""
+    """Images need not be contiguous."""
     view = put(np.ascontiguousarray(PHOTOS.transpose(3, 0, 2, 1))).permute(1, 3, 2, 0)
     agrees(ops.affine_frame(view, MAPS["large"], ABOUT, 9), CPU.affine_frame(PHOTOS, MAPS["large"], ABOUT, 9))
     tilt = TILTS["tilted"]

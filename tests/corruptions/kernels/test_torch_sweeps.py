@@ -20,7 +20,7 @@ CPU: Any = cpu_ops()
 ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-PICTURES = np.stack([example_image(26, 33, variant=i) for i in range(3)])
+IMAGES = np.stack([example_image(26, 33, variant=i) for i in range(3)])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
 LEVELS = [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2), (4, 2)]
 
@@ -34,7 +34,7 @@ def offsets(images: np.ndarray, distance: int, sweeps: int, dtype: type = np.int
 @pytest.mark.parametrize(("distance", "sweeps"), LEVELS)
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
 def test_copy_sweeps(put: Put, distance: int, sweeps: int, dtype: type) -> None:
-    for images in (PICTURES, DIGITS):
+    for images in (IMAGES, DIGITS):
         moves = offsets(images, distance, sweeps, dtype)
         out = ops.copy_sweeps(put(images), put(moves), distance)
         assert np.array_equal(out.cpu().numpy(), CPU.copy_sweeps(images, moves, distance))
@@ -42,18 +42,18 @@ def test_copy_sweeps(put: Put, distance: int, sweeps: int, dtype: type) -> None:
 
 def test_a_sweep_can_carry_a_pixel_through_the_image(put: Put) -> None:
     """If all take the value to their right, the last column but one runs through the whole row."""
-    moves = np.zeros((len(PICTURES), 1, 22, 29, 2), np.int8)
+    moves = np.zeros((len(IMAGES), 1, 22, 29, 2), np.int8)
     moves[..., 0] = 1
-    out = ops.copy_sweeps(put(PICTURES), put(moves), 2).cpu().numpy()
-    assert np.array_equal(out, CPU.copy_sweeps(PICTURES, moves, 2))
-    assert (out[:, 3:-1, 3:-1] == PICTURES[:, 3:-1, -1:]).all()
+    out = ops.copy_sweeps(put(IMAGES), put(moves), 2).cpu().numpy()
+    assert np.array_equal(out, CPU.copy_sweeps(IMAGES, moves, 2))
+    assert (out[:, 3:-1, 3:-1] == IMAGES[:, 3:-1, -1:]).all()
 
 
 @pytest.mark.parametrize(("distance", "sweeps"), LEVELS)
 def test_swap_sweeps(put: Put, distance: int, sweeps: int) -> None:
     if INTERPRETED and distance > 2:
         pytest.skip("takes long")
-    for images in (PICTURES, DIGITS):
+    for images in (IMAGES, DIGITS):
         moves = offsets(images, distance, sweeps)
         gates = RNG.random(moves.shape[:-1]) < 0.5
         out = ops.swap_sweeps(put(images), put(gates), put(moves), distance)
@@ -70,7 +70,7 @@ def test_arrays_of_the_host(put: Put) -> None:
 
 
 def test_alone_as_in_a_batch(put: Put) -> None:
-    moves = offsets(PICTURES, 2, 2)
-    together = ops.copy_sweeps(put(PICTURES), put(moves), 2)
-    alone = ops.copy_sweeps(put(PICTURES[1:2].copy()), put(moves[1:2].copy()), 2)
+    moves = offsets(IMAGES, 2, 2)
+    together = ops.copy_sweeps(put(IMAGES), put(moves), 2)
+    alone = ops.copy_sweeps(put(IMAGES[1:2].copy()), put(moves[1:2].copy()), 2)
     assert torch.equal(together[1:2], alone)

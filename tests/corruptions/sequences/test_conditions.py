@@ -43,11 +43,11 @@ CLASSES = tuple(f"class{i}" for i in range(6))
 def toy(seed: int = 3, name: str = "toy", classes: int = 6) -> Model:
     weights = np.random.default_rng(seed).normal(0, 1, (classes, 16 * 3)).astype(np.float32)
 
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         few = images[:, ::8, ::8].reshape(len(images), -1).astype(np.float32)  # so that noise matters
         return np.asarray(few @ weights.T / 99, np.float32)
 
-    return as_model(answer, name=name, classes=classes, version=str(seed))
+    return as_model(predict, name=name, classes=classes, version=str(seed))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_no_published_baseline_is_invented(done: Run) -> None:
 
 
 def test_a_run_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
-    """After the loss of some frames, and with more images, the same answers as in one go."""
+    """A run with lost frames and more images gives the same predictions as one complete run."""
     suite = Suite.from_dict({**SUITE.as_dict(), "name": "two", "sequences": ["translate", "spatter"]})
     evaluate(toy(), suite, data, tmp_path, labels="identity", options=RunOptions(first=5))
     half = FileStore(tmp_path)
@@ -204,7 +204,7 @@ def test_few_classes_have_no_top_five(data: Dataset) -> None:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the clean pictures in `toys`, and their films in `CIFAR-10-P`."""
+    """Return a directory with clean images in `toys` and their sequences in `CIFAR-10-P`."""
     root = tmp_path_factory.mktemp("films")
     (root / "toys").mkdir()
     np.save(root / "toys" / "images.npy", IMAGES)
@@ -286,7 +286,7 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run = ["run", *models, "--suite", "two.yaml", "--data", str(films / "toys"), "--store", "kept"]
     shown = invoke(*run)
     assert "Flip probability" in shown
-    assert "--data" not in shown.partition("next:")[2]  # the report of sequences shows no pictures
+    assert "--data" not in shown.partition("next:")[2]  # the report of sequences shows no images
     told = json.loads(invoke(*run, "--json"))
     assert set(told["scores"][0]["sequences"]["net3"]["flip_probability"]) == {"rotate", "shot_noise_2"}
     assert len(told["results"]) == 2 * (1 + 31 + 31)

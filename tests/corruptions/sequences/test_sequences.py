@@ -18,7 +18,7 @@ FILES = {"cifar": "cifar_p_32", "tiny": "tiny_imagenet_p_64", "imagenet": "image
 NAMES = sorted(perturbations)
 CASES = [
     (scale, name) for scale in FILES for name in NAMES if (scale, name) != ("tiny", "motion_blur")
-]  # published pictures of 64 pixels are blurred before they are shrunk, so there is no output to compare with
+]  # published images of 64 pixels are blurred before they are reduced, so there is no output to compare with
 
 
 @cache
@@ -34,7 +34,7 @@ def source(files: Any, name: str) -> np.ndarray:
 
 
 def film(name: str, images: np.ndarray, **options: Any) -> np.ndarray:
-    """All frames of one picture, or of a batch."""
+    """Return all frames of one image or of a batch."""
     made = perturbations[name].frames(images, **options)
     frames = np.stack([np.asarray(on_host(frame)) for frame in made], axis=1)
     return frames[0] if len(images) == 1 else frames

@@ -29,7 +29,7 @@ IDS = ["n01440764/a.png", "n01440764/b.png", "n01443537/c.png"]
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Clean pictures in `val`, one of them wide, and their videos in `P`."""
+    """Return a directory with clean images in `val`, one of them wide, and their videos in `P`."""
     folder = tmp_path_factory.mktemp("videos")
     for number, name in enumerate(IDS):
         file = folder / "val" / name
@@ -42,12 +42,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def model() -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         small = images[:, ::8, ::8].reshape(len(images), -1).astype(np.float32)
         weights = np.random.default_rng(1).normal(0, 1, (6, small.shape[1])).astype(np.float32)
         return small @ weights.T / 999
 
-    return as_model(answer, name="net", classes=6, version="1")
+    return as_model(predict, name="net", classes=6, version="1")
 
 
 def shown(root: Path, clean: str | None = None) -> Run:

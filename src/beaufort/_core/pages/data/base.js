@@ -97,7 +97,7 @@ function signScroll(box) {
     sign = h('p', { class: 'scrolls faint', 'aria-hidden': 'true' });
     box.after(sign);
   }
-  sign.textContent = [right && 'The table goes on to the right: scroll →', below && 'and below ↓'].filter(Boolean).join(' ').replace(/^and/, 'The table goes on');
+  sign.textContent = right && below ? 'Scroll for more: → ↓' : right ? 'Scroll for more: →' : below ? 'Scroll for more: ↓' : '';
   sign.hidden = !more;
 }
 const signScrolls = () => { for (const box of document.querySelectorAll('.scroll')) signScroll(box); };
