@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,12 @@ ALLOWED = RunOptions(allow_batch_dependence=True)
 
 
 def by_color(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return images.mean(axis=(1, 2), dtype=np.float32)
+    return np.asarray(images.mean(axis=(1, 2)), np.float32)
 
 
 def batch_normalized(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     logits = by_color(images)
-    return logits - logits.mean(axis=0)
+    return np.asarray(logits - logits.mean(axis=0), np.float32)
 
 
 def rejects_single(images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -48,7 +49,7 @@ class Adapting:
 
     def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         self.seen += len(images)
-        return by_color(images) + np.float32([self.seen, 0, 0])
+        return by_color(images) + np.array([self.seen, 0, 0], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,8 @@ class Adapting:
         (Adapting(), "depend on earlier calls"),
     ],
 )
-def test_batch_dependence_is_rejected_unless_allowed(function: object, fact: str, tmp_path: Path) -> None:
-    model = as_model(function, name="moody", classes=3, version="1")  # type: ignore[arg-type]
+def test_batch_dependence_is_rejected_unless_allowed(function: Any, fact: str, tmp_path: Path) -> None:
+    model = as_model(function, name="moody", classes=3, version="1")
     with pytest.raises(ModelError, match=fact) as caught:
         evaluate(model, ["fog"], DATA, tmp_path / "a")
     assert "--allow-batch-dependence" in str(caught.value)
@@ -117,7 +118,7 @@ def test_a_missing_normalization_is_reported() -> None:
         means = batch.mean(axis=(2, 3))
         return np.stack([means[:, 0], means[:, 1], np.where(means.min(axis=1) > 0, -9, means[:, 2])], axis=1)
 
-    def network(**options: tuple[float, ...]) -> Network:
+    def network(**options: Any) -> Network:
         spec = ModelSpec(
             name="net", source="", preprocessing=Preprocessing(**options), classes=3, weights="w"
         )
@@ -127,3 +128,15 @@ def test_a_missing_normalization_is_reported() -> None:
     wrong = evaluate(network(), ["fog"], DATA)
     assert not any("as loaded" in note for note in right.notes)
     assert any("66.7% as loaded" in note and "mean=0.485" in note for note in wrong.notes)
+
+
+def test_a_changed_number_of_classes_is_an_error() -> None:
+    calls: list[int] = []
+
+    def growing(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        calls.append(len(images))
+        return np.zeros((len(images), 3 if len(calls) < 8 else 4), np.float32) + by_color(images)[:, :1]
+
+    model = as_model(growing, name="growing", version="1")
+    with pytest.raises(ModelError, match=r"growing must return 3 logits .*got 4"):
+        evaluate(model, ["fog"], DATA, options=RunOptions(batch_size=4))

@@ -11,6 +11,7 @@ import pytest
 
 from beaufort._core import files
 from beaufort.store import FileStore, Kind, StoreError, query
+from beaufort.store._format import DamagedError, read_notes
 from tests.torture.crowd import crowd
 from tests.torture.stores import answers, cell
 
@@ -49,6 +50,30 @@ def test_drafts_of_the_living_stay(tmp_path: Path) -> None:
     assert parents.exists()
     assert not elsewhere.exists()
     assert not first.exists()
+
+
+def test_the_next_writer_of_a_cell_removes_partial_files_of_dead_processes(tmp_path: Path) -> None:
+    dead = draft(tmp_path, f".beaufort-{files._HOST}-{2**22 - 1}-{'0' * 8}-0.part")
+    living = draft(tmp_path, f".beaufort-{files._HOST}-{os.getppid()}-{'0' * 8}-0.part")
+    store = FileStore(tmp_path)
+    store.write(cell(), 0, answers(0, 20))
+    assert not dead.exists()
+    assert living.exists()
+    assert store.verify() == []
+
+
+def test_columns_that_verify_would_call_damaged_are_not_written(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    table = answers(0, 20)
+    with pytest.raises(StoreError, match="extra"):
+        store.write(cell(), 0, table.append_column("extra", table["nll"]))
+    assert store.pieces() == []
+
+
+def test_a_format_number_of_many_digits_is_damage() -> None:
+    footer = b"beaufort.format\0\0\0" + b"9" * 5000 + b"beaufort.seal\0\0\0" + b"0" * 32
+    with pytest.raises(DamagedError):
+        read_notes(footer + len(footer).to_bytes(4, "little") + b"PAR1")
 
 
 def test_gc_sets_aside_before_it_deletes(tmp_path: Path) -> None:

@@ -398,7 +398,7 @@ def space_of(
 
 def _model_facts(model: LazyModel, options: RunOptions) -> Facts:
     spec = model.spec
-    facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
+    facts: Facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
     if options.allow_batch_dependence:
         facts["batch_size"] = options.batch_size
     if not spec.reusable:  # it may differ from the model of an earlier run
