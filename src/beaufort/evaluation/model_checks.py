@@ -35,6 +35,8 @@ from beaufort.models.scoring import are_probabilities
 
 LEAST_IMAGES = 16
 """Number of images below which nothing is concluded about the preprocessing."""
+_LEAST_FOR_CHANCE = 50
+"""Number of images below which an accuracy that is not above chance is not reported."""
 MOST_IMAGES = 128
 _MOST_BYTES = 1 << 26
 CLEAR = 3.0
@@ -336,7 +338,7 @@ def _accuracy_notes(
             f"the accuracy of {name} on {len(images)} clean images is {before:.1%} as loaded and "
             f"{best[2]:.1%} with {best[1]}; `beaufort check` tests this with more images"
         )
-    elif found.at_chance:
+    elif found.at_chance and found.images >= _LEAST_FOR_CHANCE:
         order = f"; with the outputs in {found.order} it is {found.ordered:.1%}" if found.order else ""
         yield (
             f"the accuracy of {name} on {found.images} clean images is {found.value:.1%}, no better than "
