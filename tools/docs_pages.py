@@ -27,9 +27,11 @@ API = (
     *("beaufort.suites", "beaufort.suites.attacks", "beaufort.suites.conditions", "beaufort.suites.shifts"),
     *("beaufort.evaluation", "beaufort.store", "beaufort.results", "beaufort.report"),
     *("beaufort.metrics", "beaufort.metrics.stats", "beaufort.metrics.torch"),
-    *("beaufort.testbed", "beaufort.training", "beaufort.mining", "beaufort.mining.review"),
+    *("beaufort.testbed", "beaufort.training", "beaufort.training.transforms"),
+    *("beaufort.mining", "beaufort.mining.review"),
     *("beaufort.studies.leave_out", "beaufort.studies.demo"),
-    *("beaufort.compat.imagecorruptions", "beaufort.testing"),
+    *("beaufort.compat.albumentations", "beaufort.compat.imagecorruptions", "beaufort.compat.kornia"),
+    *("beaufort.compat.lightning", "beaufort.testing"),
 )
 """Public modules, in the order of the navigation. Other modules may change without notice."""
 
