@@ -22,7 +22,6 @@ from torch import Tensor
 from beaufort._core.arrays import as_batch, is_float
 from beaufort._core.validation import validate_integer, validate_number
 from beaufort.training.interventions.augmix import augmix
-from beaufort.training.interventions.augmix import divergence as divergence
 from beaufort.training.interventions.prime import prime
 
 
