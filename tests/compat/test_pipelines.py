@@ -25,12 +25,12 @@ def test_albumentations(photo: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatc
     albumentations = pytest.importorskip("albumentations")
     from beaufort.compat import albumentations as ours
 
-    pipeline = albumentations.Compose([albumentations.VerticalFlip(p=1), ours.Corrupt("fog", 3, p=1)])
+    pipeline = albumentations.Compose([albumentations.VerticalFlip(p=1), ours.CorruptTransform("fog", 3, p=1)])
     mask = np.arange(32 * 40).reshape(32, 40).astype(np.uint8)
     found = pipeline(image=photo, mask=mask)
     assert np.array_equal(found["image"], corrupt(np.ascontiguousarray(photo[::-1]), "fog", 3))
     assert np.array_equal(found["mask"], mask[::-1])
-    assert np.array_equal(ours.Corrupt("fog", 3, p=0)(image=photo)["image"], photo)
+    assert np.array_equal(ours.CorruptTransform("fog", 3, p=0)(image=photo)["image"], photo)
 
 
 def test_torchvision(photo: NDArray[np.uint8]) -> None:
@@ -49,10 +49,10 @@ def test_kornia(photo: NDArray[np.uint8]) -> None:
     from beaufort.compat import kornia as ours
 
     image = torch.from_numpy(photo).movedim(-1, 0)[None].float() / 255
-    found = kornia.ImageSequential(kornia.RandomVerticalFlip(p=1.0), ours.Corrupt("fog", 3))(image)
+    found = kornia.ImageSequential(kornia.RandomVerticalFlip(p=1.0), ours.CorruptModule("fog", 3))(image)
     expected = corrupt(np.ascontiguousarray(photo[::-1]), "fog", 3)
     assert np.array_equal((found[0].movedim(0, -1) * 255).round().byte().numpy(), expected)
-    plain = torch.nn.Sequential(ours.Corrupt("fog", 3))((image * 255).round().byte())
+    plain = torch.nn.Sequential(ours.CorruptModule("fog", 3))((image * 255).round().byte())
     assert plain.dtype == torch.uint8
 
 

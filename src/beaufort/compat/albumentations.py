@@ -2,9 +2,9 @@
 
 ```python
 import albumentations as A
-from beaufort.compat.albumentations import Corrupt
+from beaufort.compat.albumentations import CorruptTransform
 
-pipeline = A.Compose([A.HorizontalFlip(), Corrupt("common", severity=(1, 5), p=0.5)])
+pipeline = A.Compose([A.HorizontalFlip(), CorruptTransform("common", severity=(1, 5), p=0.5)])
 ```
 """
 
@@ -20,10 +20,10 @@ from beaufort.corruptions import transforms
 try:
     from albumentations import ImageOnlyTransform
 except ImportError as error:
-    raise MissingExtraError("Corrupt needs Albumentations: pip install albumentations") from error
+    raise MissingExtraError("CorruptTransform needs Albumentations: pip install albumentations") from error
 
 
-class Corrupt(ImageOnlyTransform):  # type: ignore[misc]
+class CorruptTransform(ImageOnlyTransform):  # type: ignore[misc]
     """Corrupt uint8 images; masks, boxes and key points stay as they are.
 
     A corruption is chosen by the pixels of an image, and `p` by the generator of the pipeline.

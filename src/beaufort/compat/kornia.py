@@ -2,9 +2,9 @@
 
 ```python
 import kornia.augmentation as K
-from beaufort.compat.kornia import Corrupt
+from beaufort.compat.kornia import CorruptModule
 
-pipeline = K.ImageSequential(K.RandomHorizontalFlip(), Corrupt("common", severity=(1, 5)))
+pipeline = K.ImageSequential(K.RandomHorizontalFlip(), CorruptModule("common", severity=(1, 5)))
 ```
 """
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from beaufort.corruptions import transforms
 
 
-class Corrupt(nn.Module):
+class CorruptModule(nn.Module):
     """Corrupt batches of images `(n, c, h, w)`: uint8, or floats in [0, 1], on any device."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
