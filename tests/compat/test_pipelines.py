@@ -25,7 +25,8 @@ def test_albumentations(photo: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatc
     albumentations = pytest.importorskip("albumentations")
     from beaufort.compat import albumentations as ours
 
-    pipeline = albumentations.Compose([albumentations.VerticalFlip(p=1), ours.CorruptTransform("fog", 3, p=1)])
+    fog = ours.CorruptTransform("fog", 3, p=1)
+    pipeline = albumentations.Compose([albumentations.VerticalFlip(p=1), fog])
     mask = np.arange(32 * 40).reshape(32, 40).astype(np.uint8)
     found = pipeline(image=photo, mask=mask)
     assert np.array_equal(found["image"], corrupt(np.ascontiguousarray(photo[::-1]), "fog", 3))
