@@ -333,9 +333,9 @@ def test_clusters_widen_intervals(fill: Fill) -> None:
     assert any("Too few clusters: " in note and " of 3 " in note for note in few.notes)
     single = score(results, clusters={f"digit/{i}": str(i) for i in range(300)})
     assert single.models[0].headline.low == pytest.approx(alone.models[0].headline.low)
-    with pytest.raises(ResultsError, match="every image needs a value"):
+    with pytest.raises(ResultsError, match="images have no value"):
         score(results, clusters={"digit/0": "a"})
-    with pytest.raises(ResultsError, match="at least two values"):
+    with pytest.raises(ResultsError, match="at least two clusters"):
         score(results, clusters={f"digit/{i}": "a" for i in range(300)})
 
 

@@ -93,7 +93,7 @@ def to_text_of_several(
         comments = [f"% {escape_latex(note)}\n" for note in notes]
         more = [latex_table(one, one.caption, name) for name, one in plain.items()]
         return "\n\n".join(["".join(comments) + latex_table(table, table.caption, "shifts"), *more, *own])
-    card = format == "card"  # the results of all data sets stand before it, and it is a section of a page
+    card = format == "card"  # a section of a page; the results of all datasets precede it
     head = "## Robustness" if card else f"# {escape_markdown(named)}"
     sentences = shift_sentences(rows, expectations)
     first = [head, *map(escape_markdown, [*sentences, table.caption, *notes])]

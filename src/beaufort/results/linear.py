@@ -32,56 +32,56 @@ from beaufort.results._match import ResultsError
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp]
-"""Of each image, the number of its cluster from 0: images of one patient, one video, one photographer."""
+"""Index of the cluster of each image: images of one patient, one video, one photographer."""
 
 
 def find_clusters(ids: Sequence[str], named: Mapping[str, str] | None) -> Clusters | None:
-    """The clusters of images that are not independent, at least two; None if images stand alone."""
+    """Return the clusters of dependent images; None if images are independent."""
     if named is None:
         return None
     names, index = np.unique(values_of(ids, named), return_inverse=True)
     if len(names) < 2:
         raise ResultsError(
-            f"clusters must have at least two values, got only {str(names[0])!r}; one has no spread"
+            f"all images are in the cluster {str(names[0])!r}; intervals require at least two clusters"
         )
     return np.asarray(index, np.intp)
 
 
 def values_of(ids: Sequence[str], named: Mapping[str, str]) -> list[str]:
-    """The value of each image; every image needs one."""
+    """Return the value of each image; every image requires one."""
     if missing := [image for image in ids if image not in named]:
         raise ResultsError(
-            f"every image needs a value, got none for {len(missing):,} of {len(ids):,} (first: "
-            f"{missing[0]!r}); write one row for each image id"
+            f"{len(missing):,} of {len(ids):,} images have no value (first: {missing[0]!r}); add a row for "
+            "each image id"
         )
     return [named[image] for image in ids]
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A number and what each image adds to it: the number is the mean."""
+    """A number that is a mean over images, with the contribution of each image."""
 
     values: Floats
-    """One for each image, or for each cluster of images."""
+    """Contribution of each image, or of each cluster of images."""
     weights: Mapping[str, Floats]
-    """By model: of its errors on an image, each between 0 and 1."""
+    """Weights of the errors on an image, between 0 and 1, by model."""
     constant: float
     stretch: float = 1.0
-    """How many times as much as an average cluster the largest one can add; 1 if images stand alone."""
+    """Size of the largest cluster relative to the mean; 1 if images are independent."""
     floor: float = -math.inf
-    """What the number cannot be below although a straight line can: 0 for a ratio of two errors."""
+    """Lower bound of the number, which the linear form may not have: 0 for a ratio of two errors."""
     paired: bool = False
     """Whether it is a difference of two numbers on the same images, which has an interval of its own."""
 
     @classmethod
     def of(cls, constant: float, terms: Mapping[str, tuple[NDArray[Any], Floats]]) -> Linear:
-        """The number with a constant and, for each model, errors `(images, k)` and their weights `(k,)`."""
+        """Return the number of a constant and, for each model, errors `(images, k)` and weights `(k,)`."""
         values = constant + sum(errors @ weights for errors, weights in terms.values())
         return cls(np.asarray(values), {name: weights for name, (_, weights) in terms.items()}, constant)
 
     @staticmethod
     def mean(forms: Sequence[Linear]) -> Linear:
-        """The mean of numbers, which has an interval of its own: it varies less than each of them."""
+        """Return the mean of several numbers, which has a narrower interval than each of them."""
         return reduce(add, forms) * (1 / len(forms))
 
     @cached_property
@@ -97,18 +97,18 @@ class Linear:
 
     @property
     def standard_error(self) -> float | None:
-        """The standard deviation of the mean; None for a single image."""
+        """Standard error of the mean; None for a single image."""
         return float(self.values.std(ddof=1)) / self.n**0.5 if self.n > 1 else None
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """The least and the most that an image, or a cluster of images, can add."""
+        """Smallest and largest possible contribution of an image, or of a cluster."""
         low, high = (self.value + self.stretch * (bound - self.value) for bound in self._image_bounds)
         return low, high
 
     @cached_property
     def _image_bounds(self) -> tuple[float, float]:
-        """The least and the most that an image can add, and so the least and the most that a mean can be."""
+        """Smallest and largest possible contribution of an image, and so of a mean."""
         low = self.constant + sum(float(np.minimum(weight, 0).sum()) for weight in self.weights.values())
         high = self.constant + sum(float(np.maximum(weight, 0).sum()) for weight in self.weights.values())
         return low, high
@@ -131,7 +131,7 @@ class Linear:
         return replace(found, low=max(found.low, least), high=min(found.high, max(most, found.value)))
 
     def p_value(self) -> float:
-        """Of the hypothesis that the number is zero."""
+        """Return the p-value of the hypothesis that the number is zero."""
         low, high = self.bounds
         p_value = paired_p_value if self.paired else mean_p_value
         return p_value(self.values, low=low, high=high) if low < 0 < high else 1.0
@@ -169,7 +169,7 @@ class Linear:
         return Linear(combine(self.values, other.values), weights, constant, self.stretch, paired=paired)
 
     def clustered(self, clusters: Clusters | None) -> Linear:
-        """The same number with whole clusters of images as units; unchanged if None."""
+        """Return the same number with clusters of images as units; unchanged if None."""
         if clusters is None:
             return self
         sizes = np.bincount(clusters)
