@@ -462,7 +462,7 @@ def test_a_model_with_fewer_images_is_told_of_where_others_lose_theirs(fill: Fil
     assert told in score(net, calibration=False).notes
     assert gate(net, require=2.0).notes == (told,)
     assert gate(net, require=0.1, baseline="none", metric="mean_accuracy").notes == ()
-    assert not any("have predictions for" in note for note in score(open_results(whole), calibration=False).notes)
+    assert not any("predictions for" in note for note in score(open_results(whole), calibration=False).notes)
 
 
 def test_results_in_memory_are_joined_judged_and_printed(fill: Fill) -> None:
