@@ -1,4 +1,4 @@
-"""A study with few images and tiny trainings, and the same call again."""
+"""A study with few images and tiny training runs, and the same call again."""
 
 from __future__ import annotations
 

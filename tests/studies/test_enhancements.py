@@ -120,10 +120,10 @@ def test_predictions_on_photos_are_those_of_a_run(
     options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"filter": front} if front else {})}
     model = LazyModel(f"onnx:{enhancements.data['networks']}/tiny.onnx", options)
     found = evaluate(model, small, enhancements.data["imagenet"])
-    answers = found.scores(calibration=False).results.predictions(found.results[0].model)
-    row = next(i for i, one in enumerate(answers.conditions) if (one.corruption or "clean") == name)
+    stored = found.scores(calibration=False).results.predictions(found.results[0].model)
+    row = next(i for i, one in enumerate(stored.conditions) if (one.corruption or "clean") == name)
     here = photo_predictions(enhancements.folder, which, SMALL)["tiny"][arm]
-    np.testing.assert_array_equal(here.row(condition), answers.correct[row])
+    np.testing.assert_array_equal(here.row(condition), stored.correct[row])
 
 
 def test_arms_are_read(enhancements: Rehearsal) -> None:
@@ -187,7 +187,7 @@ def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -
     assert asked == {"folder": Path("results/icons-50"), "seeds": 3}
 
 
-def answers(seed: int, worse: float = 0.0) -> StudyPredictions:
+def made_predictions(seed: int, worse: float = 0.0) -> StudyPredictions:
     rng = np.random.default_rng(seed)
     names = conditions(SMALL)
     hard = np.linspace(0.1, 0.6, len(names))[:, None] + worse
@@ -196,7 +196,7 @@ def answers(seed: int, worse: float = 0.0) -> StudyPredictions:
 
 
 def test_shares_add_up_to_the_metrics() -> None:
-    base, own = answers(0), answers(1)
+    base, own = made_predictions(0), made_predictions(1)
     shares = metrics_of_arm([own], normalizer_of(base), SMALL)
     wrong, other = (1 - one.correct.mean(axis=1) for one in (own, base))
     rows = {
@@ -214,9 +214,9 @@ def test_shares_add_up_to_the_metrics() -> None:
 
 
 def test_differences_are_paired_and_cover_seeds() -> None:
-    base = normalizer_of(answers(0))
+    base = normalizer_of(made_predictions(0))
     assert isinstance(base, Normalizer)
-    controls, arms = ([answers(seed, shift) for seed in range(3)] for shift in (0.0, 0.1))
+    controls, arms = ([made_predictions(seed, shift) for seed in range(3)] for shift in (0.0, 0.1))
     one, other = metrics_of_arm(controls, base, SMALL), metrics_of_arm(arms, base, SMALL)
     worse = difference(one, other)
     assert worse.low > 0

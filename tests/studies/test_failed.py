@@ -24,7 +24,7 @@ STUCK = {"losses": [2.31, 2.3012], "constant_loss": 2.301}
 
 
 def facts_of(rehearsal: Rehearsal) -> list[dict[str, Any]]:
-    """Of all trainings, from their files."""
+    """Return the facts of all training runs, from their files."""
     if rehearsal.study == "mined-digits":
         return [json.loads(path.read_text()) for path in (rehearsal.folder / "models").glob("*.json")]
     folders = ("answers", "tuned", "cifar")
@@ -52,15 +52,15 @@ def test_a_study_lists_them(rehearsal: Rehearsal) -> None:
 
 
 @pytest.mark.xdist_group("mnist-c")
-def test_older_answers_are_looked_at_as_well(mnist_c: Rehearsal, tmp_path: Path) -> None:
+def test_older_predictions_are_checked(mnist_c: Rehearsal, tmp_path: Path) -> None:
     """A file from before the check has losses, but not the loss of a constant prediction."""
     shutil.copytree(mnist_c.folder / "answers", tmp_path / "answers")
     for seed, losses in ((0, STUCK["losses"]), (1, [2.3, 0.2])):
         path = tmp_path / "answers" / f"conv3-pgd-seed{seed}.npz"
-        answers = read_predictions(path)
-        facts = {**answers.facts, "losses": losses}
+        stored = read_predictions(path)
+        facts = {**stored.facts, "losses": losses}
         del facts["constant_loss"]
-        write_predictions(path, replace(answers, facts=facts))
+        write_predictions(path, replace(stored, facts=facts))
     mnist_c.again(tmp_path, only=["page"])
     readme = (tmp_path / "README.md").read_text()
     told = "its last loss is 2.3012; a constant prediction has 2.3026"

@@ -97,7 +97,7 @@ def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> 
 
 
 def test_tables_count_the_predictions(icons_50: Rehearsal) -> None:
-    """A cell is the share of right answers, by counting."""
+    """A cell is the fraction of correct predictions, by counting."""
     both = [
         read_predictions(icons_50.folder / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)
     ]
@@ -147,7 +147,7 @@ def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
 ICONS = 400
 
 
-def answers(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
+def made_predictions(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
     """A network that is right on the first share of the icons; some of its ten classes are unseen."""
     labels = (np.arange(ICONS) % 10).astype(np.uint8)
     predicted = labels.copy()
@@ -164,7 +164,7 @@ def answers(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
 
 def results(shares: dict[tuple[str, str], list[float]], **options: Any) -> IconResults:
     return IconResults(
-        {key: [answers(key[1], share, **options) for share in some] for key, some in shares.items()}
+        {key: [made_predictions(key[1], share, **options) for share in some] for key, some in shares.items()}
     )
 
 

@@ -17,7 +17,8 @@ from tests.commands import invoke
 
 
 def told(*arguments: str) -> Any:
-    return json.loads(invoke(*arguments, "--json"))
+    text = invoke(*arguments, "--json")
+    return json.loads(text[text.index("{") :])  # after warnings
 
 
 def test_grids() -> None:
@@ -297,7 +298,7 @@ def make():
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with a model and some pictures in ten classes."""
+    """A folder to work in, with a model and some images in ten classes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     images = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3)).astype(np.uint8)
@@ -312,22 +313,22 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_place_tells_of_pictures_that_were_not_shown(toys: Path) -> None:
     images, labels, names = np.load("toys/images.npy"), np.load("toys/labels.npy"), class_names("cifar-10")
     for number, (image, label) in enumerate(zip(images, labels, strict=True)):
-        folder = toys / "pictures" / names[label]
+        folder = toys / "photos" / names[label]
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(folder / f"{number}.png")
-    (toys / "pictures" / names[0] / "broken.png").write_bytes(b"no picture")
+    (toys / "photos" / names[0] / "broken.png").write_bytes(b"not an image")
     (toys / "mine.yaml").write_text(
         "{name: mine, version: 1, dataset: cifar10-test, scale: cifar, corruptions: [contrast], "
         "severities: [1]}"
     )
-    how = ("place", "--model", "python:placed_model:make", "--data", "pictures", "--suite", "mine.yaml")
+    how = ("place", "--model", "python:placed_model:make", "--data", "photos", "--suite", "mine.yaml")
     text = invoke(*how, "--grid", "robustbench-cifar10", code=1)
     assert "1 image or file could not be read" in text
     assert "corruptions" in text
 
 
 def test_place_runs_a_model(toys: Path) -> None:
-    """One command: the model is run, its answers are kept, and it is placed."""
+    """One command: the model is run, its predictions are stored, and it is placed."""
     (toys / "mine.yaml").write_text(
         "{name: mine, version: 1, dataset: cifar10-test, scale: cifar, corruptions: [contrast], "
         "severities: [1]}"

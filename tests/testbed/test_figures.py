@@ -83,15 +83,15 @@ def test_png_and_svg_show_the_same(paper: Grid) -> None:
 
 def test_png_has_letters_for_every_word() -> None:
     """Pillow's font draws the same box for all letters that it lacks."""
-    pictures = []
+    images = []
     for text in ("ρ, −1 – τ", "rho, -1 - tau", "日", "?"):
         drawing = Drawing(120, 30)
         drawing.text((5, 20), text)
         drawing.text((110, 15), text, upward=True, anchor="middle")
-        pictures.append(drawing.png(1))
+        images.append(drawing.png(1))
         assert text in drawing.svg()
-    assert pictures[0] == pictures[1]
-    assert pictures[2] == pictures[3]
+    assert images[0] == images[1]
+    assert images[2] == images[3]
 
 
 def test_a_model_of_ones_own_is_there(paper: Grid, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where grids come from, and what is wrong with those that are none."""
+"""Where grids come from, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def test_a_store_at_a_url_is_a_grid(fill: Callable[..., FileStore]) -> None:
     assert (grid.name, grid.models) == ("s", ("a", "b", "c"))
 
 
-def test_a_store_of_several_data_sets_is_a_grid(tmp_path: Path) -> None:
-    """Each data set is a setting beside its counterpart; a model that lacks one has a gap there."""
+def test_a_store_of_several_datasets_is_a_grid(tmp_path: Path) -> None:
+    """Each dataset is a setting beside its counterpart; a model that lacks one has a gap there."""
     suite = "{name: drawn, version: 1, parts: [{dataset: photos}, {dataset: drawn, counterpart: photos}]}"
     data = {
         name: (np.arange(count, dtype=np.uint8).repeat(768).reshape(count, 16, 16, 3), np.arange(count) % 2)

@@ -372,7 +372,7 @@ def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., File
 
 
 def test_suites_of_natural_shifts_have_the_testbeds_names() -> None:
-    """Every data set of theirs is a setting of the grid, but frames, ImageNet-D and icons, which it lacks."""
+    """Every dataset of theirs is a setting of the grid, but frames, ImageNet-D and icons, which it lacks."""
     from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
     from beaufort.testbed.stored_accuracies import PART_SETTINGS
 

@@ -158,7 +158,7 @@ def robustness(
     for one in sorted(result["models"], key=lambda one: -(one["rho"] if one["rho"] is not None else -1e9)):
         beyond = "extrapolated" if one["extrapolated"] else ""
         accuracies = f"{one['x']:.2f}", f"{one['y']:.2f}"
-        place = "" if one["percentile"] is None else f"{one['percentile']:.1f}"
+        place = "" if one["percentile"] is None else f"{min(max(one['percentile'], 0.1), 99.9):.1f}"
         names = one["type"], printable(one["model"])
         rows.append((_points(one), one["verdict"], place, *accuracies, beyond, *names))
     heads = ("rho [interval]", "scatter", "percentile", "x", "y", "", "type", "model")
