@@ -112,7 +112,7 @@ def test_without_images_of_seen_values(photos: str, recipe: Recipe) -> None:
 
 
 def test_errors_come_before_training(photos: str, recipe: Recipe) -> None:
-    with pytest.raises(OptionError, match="column 'lens' of photos must have at least two values.*'same'"):
+    with pytest.raises(OptionError, match=r"column 'lens' of photos must have at least two values.*'same'"):
         leave_out(photos, "lens", recipe=recipe, output="out")
     with pytest.raises(UnknownNameError, match=r"unknown column of photos 'camra'; did you mean 'camera'\?"):
         leave_out(photos, "camra", recipe=recipe, output="out")
