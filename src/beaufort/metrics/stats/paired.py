@@ -184,19 +184,30 @@ class _Moments:
         return self.mean + (shift + sign * _half_width(self.square, most, at)) / self.n
 
     def excludes(self, limit: float, tail: float) -> bool:
-        return self.lower(tail) > limit if limit < self.mean else self.upper(tail) < limit
+        return self._gap(limit, tail) > 0
+
+    def _gap(self, limit: float, tail: float) -> float:
+        """Return the distance from `limit` to the interval, negative inside."""
+        return self.lower(tail) - limit if limit < self.mean else limit - self.upper(tail)
 
     def tail(self, null: float) -> float:
-        """Return the tail at which an end is `null`, at most 0.5."""
-        if null == self.mean or not self.excludes(null, 0.5 - 1e-9):
+        """Return the tail at which an end is `null`, at most 0.5: false position, with bisections between."""
+        from scipy.special import ndtr
+
+        near, far = 1e-6, 37.0  # normal quantiles of the tail
+        inside, outside = self._gap(null, float(ndtr(-far))), self._gap(null, float(ndtr(-near)))
+        if null == self.mean or outside <= 0:
             return 0.5
-        low, high = math.log(1e-300), math.log(0.5)
-        if self.excludes(null, 1e-300):
+        if inside > 0:
             return 0.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            if self.excludes(null, math.exp(middle)):
-                high = middle
+        for step in range(100):
+            share = outside / (outside - inside) if step % 3 and math.isfinite(inside) else 0.5
+            middle = near + (far - near) * min(max(share, 0.001), 0.999)
+            gap = self._gap(null, float(ndtr(-middle)))
+            if gap > 0:
+                near, outside = middle, gap
             else:
-                low = middle
-        return math.exp((low + high) / 2)
+                far, inside = middle, gap
+            if far - near < 1e-10 * far or gap == 0:
+                break
+        return float(ndtr(-(near + far) / 2))
