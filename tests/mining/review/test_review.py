@@ -227,7 +227,8 @@ def test_a_reliable_reviewer_is_dropped_with_the_stated_probability() -> None:
         for check in range(300):
             kind = 2 if check % 2 else int(rng.integers(2))
             counts[kind] += (rng.random() < fractions[kind], 1)
-            if rules.drops(Checks(*map(tuple, counts.tolist()))):
+            valid, invalid, repeated = ((int(right), int(of)) for right, of in counts)
+            if rules.drops(Checks(valid, invalid, repeated)):
                 return check + 1
         return None
 
