@@ -50,10 +50,10 @@ def test_false_alarms_are_rare_and_more_pairs_are_told_apart() -> None:
             p = np.array([paired_p_value(columns[b] - columns[a]) for a, b in pairs])
             told = p < 1 - family.level(0.95)
             if gap:
-                joint += told.sum()
-                bonferroni += (p < 0.05 / len(pairs)).sum()
+                joint += int(told.sum())
+                bonferroni += int((p < 0.05 / len(pairs)).sum())
             else:
-                alarms += told.any()
+                alarms += bool(told.any())
     assert alarms <= 0.05 * repeats + 3 * np.sqrt(0.05 * repeats)
     assert joint > bonferroni
 
