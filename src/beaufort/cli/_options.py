@@ -156,6 +156,17 @@ Reference = Annotated[
 MaxDrop = Annotated[
     float, typer.Option("--max-drop", min=0, help="Largest allowed drop of the metric, in points.")
 ]
+MaxFlips = Annotated[
+    float | None,
+    typer.Option(
+        "--max-flips",
+        min=0,
+        max=100,
+        metavar="PERCENT",
+        help="Largest allowed percentage of predictions that differ from those of --reference, under every "
+        "condition.",
+    ),
+]
 ClusterBy = Annotated[
     str | None,
     typer.Option(

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from beaufort._core.errors import OptionError
 from beaufort._core.text import counted, printable
 from beaufort.cli._console import table
+from beaufort.cli._deployment import deployment_dict, deployment_lines
 from beaufort.cli._evaluation import movement_of
 from beaufort.cli._options import (
     Baseline,
@@ -25,7 +27,7 @@ from beaufort.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from beaufort.results import Comparison, SeedSpread
+    from beaufort.results import Comparison, Results, SeedSpread
 
 
 def compare(
@@ -45,11 +47,20 @@ def compare(
         bool,
         typer.Option("--all", help="Print all conditions, not only significant ones, and calibration."),
     ] = False,
+    deployment: Annotated[
+        bool,
+        typer.Option(
+            "--deployment",
+            help="Report which predictions differ between two versions of a model, the original one first.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare models on the same images: a ranking with ties, paired differences, and tests.
 
     `beaufort compare resnet50 mobilenet_v2 --store results`
+
+    `beaufort compare resnet50 resnet50_int8 --store results --deployment`
 
     Intervals and p-values of differences are adjusted for all pairs: those in the suite's first metric are
     one family, those in the other metrics a second one (single-step max-T). Two models share a tie group
@@ -61,6 +72,16 @@ def compare(
     from beaufort.results import join_results, open_targets, pair_parts
 
     targets = open_targets([(text, "model") for text in results], store, suite=suite, seed=seed)
+    if deployment:
+        for name, given in (
+            ("--baseline", baseline),
+            ("--group-by", group_by),
+            ("--training-runs", training_runs),
+        ):
+            if given:
+                raise OptionError(f"--deployment and {name} cannot be used together")
+        _show_deployments(pair_parts(targets), read_column(cluster_by), every, as_json)
+        return
     comparisons = [
         compare_models(
             join_results(parts),
@@ -83,6 +104,21 @@ def compare(
                 f"{gap}== {comparison.scores.suite.name} (adjusted for the differences on this dataset)\n"
             )
         _show(comparison, every)
+
+
+def _show_deployments(
+    pairs: list[tuple[Results, ...]], clusters: dict[str, str] | None, every: bool, as_json: bool
+) -> None:
+    from beaufort.results import compare_deployment, join_results
+
+    joined = [join_results(parts) for parts in pairs]  # models in the order of the command line
+    found = [compare_deployment(one, clusters=clusters) for one in joined]
+    if as_json:
+        parts = [deployment_dict(one, results) for one, results in zip(found, joined, strict=True)]
+        typer.echo(json.dumps(parts[0] if len(parts) == 1 else {"parts": parts}, indent=2))
+        return
+    for number, (one, results) in enumerate(zip(found, joined, strict=True)):
+        typer.echo("\n" * (number > 0) + "\n".join(deployment_lines(one, results, every)))
 
 
 def _show(comparison: Comparison, every: bool) -> None:

@@ -19,6 +19,7 @@ from beaufort.cli._options import (
     ClusterBy,
     Json,
     MaxDrop,
+    MaxFlips,
     Metric,
     Reference,
     Seed,
@@ -55,6 +56,7 @@ def gate(
     reference: Reference = None,
     store: Store = "results",
     max_drop: MaxDrop = 1.0,
+    max_flips: MaxFlips = None,
     rule: Annotated[
         str,
         typer.Option(
@@ -104,6 +106,8 @@ def gate(
 
     `beaufort gate my_net --require clean=75,worst=30`
 
+    `beaufort gate my_net_int8 --reference my_net --max-flips 1`
+
     Exit code 0, passed: the whole 95 % interval of each check meets its limit. 1, failed: the whole interval
     of a check misses its limit. 2, error: results are missing, damaged or cannot be compared (different data,
     seed or suite). 3, undecided: an interval contains its limit, and more images are needed; `--undecided`
@@ -116,6 +120,8 @@ def gate(
         validate_choice("undecided", undecided, UNDECIDED)
         summary = _summary_file() if github_summary else None
         limits = _requirements(require)
+        if max_flips is not None and reference is None:
+            raise OptionError("--max-flips requires --reference")
         verdicts = _judged(
             result,
             reference,
@@ -123,6 +129,7 @@ def gate(
             suite,
             seed,
             max_drop=max_drop / 100,
+            max_flips=None if max_flips is None else max_flips / 100,
             rule=rule,
             metric=metric,
             require=limits.get("metric"),

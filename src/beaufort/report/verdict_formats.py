@@ -46,6 +46,9 @@ def _ways_to_decide(verdict: Verdict) -> Iterator[str]:
     if any(check.name == "drop" for check in open_checks):
         high = max(check.estimate.high for check in open_checks if check.name == "drop")
         yield f"--max-drop {math.ceil(1000 * high) / 10:g} passes with these images"
+    if any(check.name == "flips" for check in open_checks):
+        high = max(check.estimate.high for check in open_checks if check.name == "flips")
+        yield f"--max-flips {math.ceil(1000 * high) / 10:g} passes with these images"
     yield "--undecided pass or fail counts it as one of them"
 
 

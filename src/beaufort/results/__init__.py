@@ -8,6 +8,15 @@ from beaufort.results.calibration import BINS, Calibration
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.counterparts import ShiftScore, shift_scores
 from beaufort.results.csv_columns import read_column
+from beaufort.results.deployment import (
+    ConditionFlips,
+    Deployment,
+    Flip,
+    FlippedImage,
+    LargestFlips,
+    compare_deployment,
+    largest_flips,
+)
 from beaufort.results.differences import Difference, Pairs, Seeds, SeedSpread
 from beaufort.results.linear import Linear
 from beaufort.results.monitoring import robustness
@@ -36,12 +45,17 @@ __all__ = [
     "CalibrationDifference",
     "Check",
     "Comparison",
+    "ConditionFlips",
     "ConditionTest",
     "Decision",
+    "Deployment",
     "Difference",
     "ErrorChange",
+    "Flip",
+    "FlippedImage",
     "GroupScores",
     "ImagePlan",
+    "LargestFlips",
     "Linear",
     "ListedStore",
     "ModelScores",
@@ -66,10 +80,12 @@ __all__ = [
     "VerdictDetails",
     "check_baseline",
     "compare",
+    "compare_deployment",
     "evaluate",
     "find_baseline",
     "gate",
     "join_results",
+    "largest_flips",
     "open_parts",
     "open_results",
     "open_target_parts",

@@ -100,7 +100,7 @@ def compare(
         scores,
         scores.pairs.differences(),
         _condition_tests(scores, correct, units),
-        _calibration(predictions, units, level) if calibration else (),
+        calibration_differences(predictions, units, level) if calibration else (),
     )
 
 
@@ -138,9 +138,10 @@ def _p_value(first: NDArray[np.bool_], second: NDArray[np.bool_], units: Cluster
     return (forms[1] - forms[0]).clustered(units).p_value()
 
 
-def _calibration(
+def calibration_differences(
     predictions: SharedPredictions, units: Clusters | None, level: float
 ) -> tuple[CalibrationDifference, ...]:
+    """Return the difference of every pair in every calibration score, by severity."""
     rows = calibration_rows(predictions[predictions.models[0]])
     forms: dict[str, dict[str, dict[str, Linear]]] = {}
     gaps: dict[str, dict[str, Estimate]] = {}

@@ -15,8 +15,9 @@ from beaufort._core.validation import validate_choice, validate_number
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
+from beaufort.results.deployment import largest_flips
 from beaufort.results.differences import difference_text
-from beaufort.results.linear import Linear
+from beaufort.results.linear import Linear, find_clusters
 from beaufort.results.results import Results, join_results
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.scoring import score
@@ -46,7 +47,7 @@ class Check:
     """One requirement, and whether it is met."""
 
     name: str
-    """`drop`, `value`, `clean` or `worst`."""
+    """`drop`, `flips`, `value`, `clean` or `worst`."""
     requirement: str
     """In words, with the limit."""
     estimate: Estimate
@@ -155,6 +156,7 @@ def gate(
     reference: Results | None = None,
     *,
     max_drop: float = 0.01,
+    max_flips: float | None = None,
     rule: str = RULES[0],
     metric: str | None = None,
     require: float | None = None,
@@ -172,6 +174,8 @@ def gate(
         reference: results of the reference model: same suite, data and seed. Without it, at least one
             limit is required.
         max_drop: how much worse than the reference the model may be, as a fraction: 0.01 is one point.
+        max_flips: largest fraction of predictions under any condition that may differ from those of the
+            reference, as a test of equivalence; see `largest_flips`.
         rule: one of `RULES`, for the comparison with the reference.
         metric: the suite's headline metric if None.
         require: limit of the metric: at most (mCE) or at least (accuracy).
@@ -192,6 +196,10 @@ def gate(
             )
     validate_choice("rule", rule, RULES)
     validate_number("max_drop", max_drop, 0)
+    if max_flips is not None:
+        validate_number("max_flips", max_flips, 0, 1)
+        if reference is None:
+            raise OptionError("max_flips requires a reference")
     limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
     for name, limit in limits.items():
         if limit is not None:
@@ -203,6 +211,8 @@ def gate(
     checks = []
     if reference is not None:
         checks.append(evidence.drop(max_drop, rule))
+    if max_flips is not None:
+        checks.append(evidence.flips(max_flips, clusters))
     if require is not None:
         checks.append(evidence.value(require))
     if min_clean is not None:
@@ -311,6 +321,19 @@ class _Evidence:
         requirement = f"{metric.title} at most {points} worse than the reference"
         statement = difference_text(self.new, self.old, metric.title, difference)
         return Check("drop", requirement, estimate, max_drop, True, rule, form, statement)
+
+    def flips(self, limit: float, clusters: Mapping[str, str] | None) -> Check:
+        """Check the largest fraction of predictions that differ under a condition."""
+        both = self.scores.predictions([self.old, self.new])
+        old, new = both[self.old], both[self.new]
+        units = find_clusters(old.ids, clusters)
+        most = largest_flips(old, new, units, self.scores.level, always_valid=self.always_valid)
+        estimate, form = most.estimate, most.form
+        if _same_model(self.scores.results, self.new, self.old) and not estimate.value:
+            estimate, form = replace(estimate, low=0.0, high=0.0), form * 0
+        requirement = f"at most {100 * limit:g} % of predictions differ under every condition"
+        statement = f"{estimate:.2%} under {most.condition}"
+        return Check("flips", requirement, estimate, limit, True, form=form, statement=statement)
 
     def value(self, limit: float) -> Check:
         metric = metrics[self.metric]
