@@ -18,6 +18,8 @@ def test_what_is_registered() -> None:
     assert set(METRICS) <= set(metrics)
     assert sorted(metrics) == [
         "accuracy",
+        "accuracy_at_coverage",
+        "aurc",
         "brier",
         "ce",
         "ece",

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from beaufort.metrics._checks import MetricError, MissingResultsError, Value
 from beaufort.metrics._metric import Metric, metric, metrics
+from beaufort.metrics.abstention import (
+    RiskCoverage,
+    accuracy_at_coverage,
+    area_under_risk_coverage,
+    risk_coverage,
+)
 from beaufort.metrics.baselines import BASELINE_NAMES, Baseline, get_baseline
 from beaufort.metrics.calibration import (
     CalibrationBins,
@@ -15,6 +21,7 @@ from beaufort.metrics.calibration import (
     confidence_bin,
     ece_from_bins,
     expected_calibration_error,
+    fit_temperature,
 )
 from beaufort.metrics.classification import (
     ClassAccuracy,
@@ -22,6 +29,12 @@ from beaufort.metrics.classification import (
     error,
     per_class_accuracy,
     worst_classes,
+)
+from beaufort.metrics.conformal import (
+    CONFORMAL_METHODS,
+    conformal_scores,
+    conformal_sets,
+    conformal_threshold,
 )
 from beaufort.metrics.corruption import (
     Errors,
@@ -44,6 +57,7 @@ from beaufort.metrics.stability import (
 
 __all__ = [
     "BASELINE_NAMES",
+    "CONFORMAL_METHODS",
     "TABLE_NAMES",
     "Baseline",
     "CalibrationBins",
@@ -53,16 +67,23 @@ __all__ = [
     "MetricError",
     "MissingResultsError",
     "PublishedTable",
+    "RiskCoverage",
     "Value",
     "accuracy",
+    "accuracy_at_coverage",
+    "area_under_risk_coverage",
     "brier_score",
     "calibration_bins",
     "confidence_bin",
+    "conformal_scores",
+    "conformal_sets",
+    "conformal_threshold",
     "corruption_error",
     "ece_from_bins",
     "entropy",
     "error",
     "expected_calibration_error",
+    "fit_temperature",
     "flip_probability",
     "flips",
     "get_baseline",
@@ -77,6 +98,7 @@ __all__ = [
     "published_table",
     "relative_corruption_error",
     "relative_mean_corruption_error",
+    "risk_coverage",
     "top5_distance",
     "top5_distances",
     "worst_classes",

@@ -14,6 +14,7 @@ from beaufort.metrics._checks import (
     MissingResultsError,
     Value,
     as_value,
+    class_indices,
     floats,
     fractions,
     validate_images,
@@ -92,3 +93,47 @@ def ece_from_bins(count: ArrayLike, confidence_sum: ArrayLike, correct_sum: Arra
     if (total <= 0).any():
         raise MissingResultsError("the bins have no images")
     return as_value(np.asarray(np.abs(sure - right).sum(axis=-1) / total))
+
+
+_TEMPERATURES = (0.01, 100.0)
+"""Range of temperatures that are fitted."""
+
+
+def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    """Return the temperature by which to divide logits for the smallest negative log likelihood.
+
+    The likelihood is convex in the inverse of the temperature (Guo et al., 2017). The result is from 0.01 to
+    100: where every prediction is correct, lower temperatures are always better.
+
+    Args:
+        logits: logits `(images, classes)`; -inf stands for an impossible class.
+        labels: label of each image.
+
+    >>> round(fit_temperature([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 0, 0]), 4)
+    1.8205
+    """
+    rows, truth = floats(logits, "logits"), class_indices(labels, "labels")
+    validate_images(len(truth), "logits", rows, axes=2)
+    rows = rows - rows.max(axis=1, keepdims=True)
+    impossible = np.isneginf(rows)
+    finite = np.where(impossible, 0.0, rows)
+    of_label = rows[np.arange(len(rows)), truth]
+    if np.isneginf(of_label).any():
+        raise MetricError("logits of labels must be finite, got -inf")
+
+    def slope(inverse: float) -> float:
+        """Return the derivative of the negative log likelihood by the inverse temperature."""
+        weights = np.where(impossible, 0.0, np.exp(inverse * finite))
+        return float(((weights * finite).sum(axis=1) / weights.sum(axis=1) - of_label).mean())
+
+    coldest, hottest = _TEMPERATURES
+    if slope(1 / coldest) <= 0:
+        return coldest
+    if slope(1 / hottest) >= 0:
+        return hottest
+    from scipy.optimize import brentq
+
+    inverse = brentq(
+        lambda log: slope(float(np.exp(log))), np.log(1 / hottest), np.log(1 / coldest), xtol=1e-12
+    )
+    return float(np.exp(-inverse))

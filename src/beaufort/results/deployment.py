@@ -243,5 +243,5 @@ def _images(first: Predictions, second: Predictions, flips: Flags) -> tuple[Flip
 def _flip(first: Predictions, second: Predictions, row: int, place: int) -> Flip:
     right = bool(first.correct[row, place]), bool(second.correct[row, place])
     kinds = {(True, False): "broken", (False, True): "fixed", (False, False): "changed"}
-    classes = (int(one.top[row, place, 0]) for one in (first, second))
-    return Flip(first.conditions[row], *classes, kinds.get(right, "both right"))
+    before, after = (int(one.top[row, place, 0]) for one in (first, second))
+    return Flip(first.conditions[row], before, after, kinds.get(right, "both right"))
