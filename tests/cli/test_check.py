@@ -83,7 +83,7 @@ def test_unreadable_images_without_labels_are_listed(tmp_path: Path) -> None:
     code, out, error = run(*command)
     assert code == 1
     assert "colors: 3 classes" in out
-    assert "1 image could not be read" in error
+    assert "1 unreadable image" in error
 
 
 def test_wrong_class_count() -> None:
@@ -201,7 +201,7 @@ def test_unreadable_images_are_listed(tmp_path: Path) -> None:
     assert code == 1
     assert "problem: a/1.png: " in error
     assert "no problem" not in out
-    assert "1 image could not be read" in error
+    assert "1 unreadable image" in error
     assert [one["id"] for one in json.loads(run(*command, "--json")[1])["problems"]] == ["a/1.png"]
 
 

@@ -228,11 +228,11 @@ def test_answers_that_are_damaged(stub: Stub, asked: Any, tmp_path: Path) -> Non
     row = json.loads(lines[1])
     for more, message in (
         (lines[1], "duplicate question"),
-        (json.dumps({**row, "answer": None}), "must have strings"),
-        (json.dumps({**row, "truth": 5}), "must have strings"),
-        (json.dumps({**row, "truth_first": "no"}), "must have strings"),
+        (json.dumps({**row, "answer": None}), "must be strings"),
+        (json.dumps({**row, "truth": 5}), "must be strings"),
+        (json.dumps({**row, "truth_first": "no"}), "must be strings"),
         ("[" * 100_000, "recursion"),
-        (json.dumps({**row, "image": "elsewhere.png"}), r"about 'elsewhere\.png'"),
+        (json.dumps({**row, "image": "elsewhere.png"}), r"'elsewhere\.png'"),
     ):
         path.write_text("\n".join([*lines, more]) + "\n")
         with pytest.raises(MiningError, match=message):

@@ -108,7 +108,7 @@ REPLACED = {
     ),
     "unknown key": ("severities:", "severites:", "8: unknown key 'severites'; did you mean 'sev"),
     "missing key": ("scale: imagenet\n", "", "1: 'scale' is missing; write for example 'scale: imagenet'"),
-    "key twice": ("baseline:", "version: 1\nbaseline:", "9: version: duplicate key; it is on line 2"),
+    "key twice": ("baseline:", "version: 1\nbaseline:", "9: version: duplicate key, first used on line 2"),
     "key that is a number": ("baseline:", "3: a\nbaseline:", "9: a key must be text, got 3"),
     "merge key": ("baseline:", "<<: a\nbaseline:", "9: unknown key '<<'"),
     "unknown scale": (
@@ -144,7 +144,7 @@ REPLACED = {
     "unknown step": (
         "baseline:",
         "prepare: [resize 256, corp 224]\nbaseline:",
-        "9: prepare: a step must be 'resize 256'",
+        "9: prepare: a step must have a form such as 'resize 256'",
     ),
     "crop too large": (
         "baseline:",

@@ -67,7 +67,7 @@ def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bo
         both = zip(run.results, datasets, strict=True)
         print_labels({(result.model, dataset): result.labels for result, dataset in both})
         if left_out := max((result.unlabeled for result in run.results), default=0):
-            typer.echo(f"{counted(left_out, 'image')} without a label omitted")
+            typer.echo(f"omitted {counted(left_out, 'image')} without a label")
         if run.stop:
             typer.echo(_stopped(run.stop))
         for node, speed in run.nodes.items():
@@ -85,8 +85,8 @@ def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bo
         typer.echo(f"failed: {printable(failure)}", err=True)
     if run.failures:
         typer.echo(
-            f"{counted(len(run.failures), 'part')} failed, and the models concerned have no numbers "
-            f"here{_more(run.failures)}. Everything else is stored; the same command tries again",
+            f"{counted(len(run.failures), 'part')} failed{_more(run.failures)}; their models are missing "
+            "above. All other predictions are stored. Run the same command again to retry",
             err=True,
         )
     if run.problems:

@@ -197,8 +197,8 @@ Intervals = Annotated[
     typer.Option(
         "--intervals",
         metavar="KEY=VALUE,…",
-        help="How intervals are computed, where the command has the key: level=0.95, resamples=1000 and seed "
-        "of the bootstrap.",
+        help="Settings of the intervals: level=0.95, and resamples=1000 and seed=N where the command uses a "
+        "bootstrap.",
     ),
 ]
 Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Number of training runs, one per seed.")]
@@ -223,8 +223,8 @@ Select = Annotated[
     list[str] | None,
     typer.Option(
         "--select",
-        help="Models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a|b for either. Of "
-        "several, all must hold.",
+        help="Models, by name, pattern, type (LP_ADV) or group (v1, resnet50-lp); a|b selects both. If "
+        "repeated, a model must match all.",
     ),
 ]
 Trend = Annotated[

@@ -95,7 +95,7 @@ def check(
     for problem in problems[:20]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
     if problems:
-        typer.echo(f"{counted(len(problems), 'image')} could not be read and not used", err=True)
+        typer.echo(f"skipped {counted(len(problems), 'unreadable image')}", err=True)
     levels = {finding.level for finding in findings}
     if problems or levels & {"unusable", "problem"}:
         raise typer.Exit(2 if "unusable" in levels else 1)

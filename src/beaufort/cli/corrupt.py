@@ -23,9 +23,8 @@ def corrupt(
     scale: Annotated[
         str,
         typer.Option(
-            help="Published constants to use: imagenet, inception, tiny, cifar or mnist; auto takes those of "
-            "the short side, or interpolates between the two sizes around it; relative scales those in "
-            "pixels with it."
+            help="Constants: imagenet, inception, tiny, cifar or mnist as published; auto chooses or "
+            "interpolates them by the short side of the image; relative scales lengths with it."
         ),
     ] = "auto",
     jobs: Jobs = None,

@@ -117,7 +117,7 @@ def _copied(entry: Entry, to: Path) -> Path:
             (to / file).parent.mkdir(parents=True, exist_ok=True)
             write_output(to / file, (cache_folder() / file).read_bytes())
     except OSError as error:
-        raise AssetError(f"cannot copy its files to {to}: {error.strerror or error}") from None
+        raise AssetError(f"cannot copy {entry.name} to {to}: {error.strerror or error}") from None
     return (to / entry.files[0]).parent
 
 

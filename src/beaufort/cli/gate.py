@@ -88,8 +88,8 @@ def gate(
         bool,
         typer.Option(
             "--always-valid",
-            help="Use intervals that hold at all numbers of images at once, for a gate that is repeated "
-            "while images are added in random order, as by `beaufort run --precision`.",
+            help="Use confidence sequences, whose intervals stay valid if the gate is repeated while images "
+            "are added in random order, as by `beaufort run --precision`.",
         ),
     ] = False,
     junit: Annotated[
@@ -214,7 +214,7 @@ def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None, un
             with summary.open("a", encoding="utf-8") as file:
                 file.write("".join(map(verdict_markdown, verdicts)))
     except OSError as error:
-        raise OptionError(f"{error.filename} cannot be written ({error.strerror or error})") from None
+        raise OptionError(f"cannot write {error.filename}: {error.strerror or error}") from None
 
 
 def _show(verdicts: list[Verdict], as_json: bool) -> None:

@@ -29,7 +29,8 @@ def leave_out(
     only: Only = None,
     side: Side = None,
     seen: Annotated[
-        float, typer.Option(help="Fraction of the other values' images to hold out and score as well.")
+        float,
+        typer.Option(help="Fraction of the training images to hold out, for the accuracy on seen values."),
     ] = 0.1,
     seeds: Seeds = 1,
     settings: ModelOptions = None,

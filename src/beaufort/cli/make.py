@@ -32,7 +32,9 @@ def make(
     extra: Annotated[
         bool,
         typer.Option(
-            "--extra", help="Make all: 31 corruptions for mnist-c, validation sequences too for *-p."
+            "--extra",
+            help="Also write what is not in the benchmark: 31 corruptions for mnist-c, the validation "
+            "sequences for *-p.",
         ),
     ] = False,
     seed: Seed = None,

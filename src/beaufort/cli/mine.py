@@ -45,11 +45,11 @@ def plan(
     *,
     nuisances: Annotated[
         list[str] | None,
-        typer.Option(help="KIND=FILE, such as texture=words.txt (repeatable); a built-in list by default."),
+        typer.Option(help="Nuisances of a kind as KIND=FILE (repeatable); a built-in list by default."),
     ] = None,
     template: Annotated[
         list[str] | None,
-        typer.Option(help="KIND=SENTENCE with {category} and {nuisance} (repeatable)."),
+        typer.Option(help="Prompt of a kind as KIND=SENTENCE, with {category} and {nuisance} (repeatable)."),
     ] = None,
     each: Annotated[int, typer.Option(help="Number of images per pair.")] = 1,
     sample: Annotated[int | None, typer.Option(help="Number of pairs to draw; all by default.")] = None,
@@ -111,7 +111,7 @@ def generate(
     existed = len(items) - new - omitted.total()
     typer.echo(f"{counted(new, 'image')} written to {printable(output)}, {existed} existed")
     for reason, count in omitted.items():
-        typer.echo(f"{counted(count, 'image')} omitted: {printable(reason)}")
+        typer.echo(f"omitted {counted(count, 'image')}: {printable(reason)}")
 
 
 @app.command()
@@ -273,7 +273,7 @@ def ask(
         str, typer.Option(help="Order of the two names: by-image (random), both, or truth-first (published).")
     ] = "by-image",
     scoring: Annotated[
-        str, typer.Option(help="whole-words, or as-published: parts of words count.")
+        str, typer.Option(help="How names are found in replies: whole-words, or as-published (substrings).")
     ] = "whole-words",
     labels: Labels = None,
     store: Store = "results",

@@ -47,8 +47,8 @@ def power(
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE,…",
-            help="Assumptions in place of stored predictions. accuracy=PERCENT under corruption and "
-            "clean=PERCENT; differ=PERCENT of predictions on which exactly one of the models is right; "
+            help="Assumptions that replace stored predictions. Keys: accuracy=PERCENT (under corruption); "
+            "clean=PERCENT; differ=PERCENT of predictions for which exactly one of the models is correct; "
             "alike=CORRELATION of the difference between versions of one image, 0 to 1.",
         ),
     ] = None,

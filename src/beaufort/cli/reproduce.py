@@ -34,7 +34,10 @@ def reproduce(
     ] = None,
     rehearse: Annotated[
         bool,
-        typer.Option("--rehearse", help="Use few images and tiny training runs, whose numbers mean nothing."),
+        typer.Option(
+            "--rehearse",
+            help="Try the study with few images and tiny training runs; its numbers are meaningless.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -131,8 +131,8 @@ def make_questions(
     if (wrong == OTHER).any():
         image = predictions.ids[int((wrong == OTHER).argmax())]
         raise MiningError(
-            f"{favorites} has no wrong category among its five best outputs for {image}; use a model that "
-            "chooses among the categories alone"
+            f"the five most probable outputs of {favorites} for {image} contain no wrong category; "
+            "use a model whose outputs are the categories, such as open_clip"
         )
     questions = []
     for image, *places in zip(predictions.ids, predictions.labels.tolist(), wrong.tolist(), strict=True):
@@ -381,9 +381,9 @@ def read_choices(path: Path, data: Dataset | None = None) -> tuple[str, tuple[Ch
     except (KeyError, TypeError):
         raise MiningError(f"{path} is not a file of `beaufort mine ask`") from None
     if data is not None and digest != data.digest():
-        raise MiningError(f"{path} is about different images than those of {data.name}")
+        raise MiningError(f"{path} has replies for other images than those of {data.name}")
     if data is not None and (other := {one.question.image for one in replies} - set(data.ids)):
-        raise MiningError(f"{path} is about {min(other)!r}, which is not among the images of {data.name}")
+        raise MiningError(f"{path} has a reply for {min(other)!r}, which is not an image of {data.name}")
     return name, replies
 
 
@@ -415,7 +415,7 @@ def _read(path: Path) -> tuple[Any, tuple[ChoiceReply, ...]]:
             image, label, distractor, label_first, reply = (row[name] for name in _COLUMNS)
             texts = (image, label, distractor, reply)
             if set(map(type, texts)) != {str} or not isinstance(label_first, bool):
-                raise TypeError("a reply must have strings, and true or false for the order")
+                raise TypeError(f"{_COLUMNS[3]} must be true or false, and the other fields must be strings")
             question = TwoWayQuestion(image, label, distractor, label_first)
             problem = row.get("problem", "")
             if problem not in ("", "refused", "unreadable"):

@@ -224,7 +224,7 @@ class Service:
         if self.token is not None:
             secret = self._secret()
             if not secret or not secret.isascii() or not secret.isprintable():
-                raise self._error("needs the environment variable of the option token to hold a token")
+                raise self._error(f"requires a token in the environment variable {self.token}")
             headers["Authorization"] = f"Bearer {secret}"
         return headers
 

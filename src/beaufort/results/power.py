@@ -92,7 +92,7 @@ def spread_of_results(
     """
     _check_suite(results.suite)
     if reference is None and clusters is not None:
-        raise OptionError("clusters require a reference, as the spread over clusters is measured")
+        raise OptionError("clusters requires a reference: their spread cannot be derived from an accuracy")
     if reference is not None and (differ is not None or alike is not None):
         raise OptionError("differ and alike cannot be used with a reference, which determines both")
     scores, name, new, old, notes = score_pair(results, reference, metric, baseline, clusters)

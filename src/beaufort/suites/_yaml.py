@@ -100,7 +100,7 @@ class _Reader:
                 raise self._error(key_node, f"a key must be text, got {key!r:.60}", where)
             if key in values:
                 first = self.lines[*where, key]
-                raise self._error(key_node, f"duplicate key; it is on line {first} already", (*where, key))
+                raise self._error(key_node, f"duplicate key, first used on line {first}", (*where, key))
             self.lines[*where, key] = _line(key_node)
             values[key] = self._value(value_node, (*where, key))
         return values

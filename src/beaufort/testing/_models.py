@@ -377,7 +377,8 @@ def _check_preprocessing(
     else:
         message = f"predictions on {len(images)} images are more certain and more diverse with {option}"
         level = "warning"
-    return [ModelFinding(what, level, message, f"load it with {option}, or check with more labeled images")]
+    fix = f"load it with {option} (--set NAME=VALUE on the command line), or check with more labeled images"
+    return [ModelFinding(what, level, message, fix)]
 
 
 def _by_information(declared: NDArray[Any], other: NDArray[Any]) -> float:

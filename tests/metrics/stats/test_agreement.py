@@ -88,7 +88,7 @@ def test_bad_input() -> None:
         fleiss_kappa([[2, 0], [3, 0]])
     with pytest.raises(OptionError, match=r"must be from 0 to 1, got 0 to 2"):
         cohen_kappa([0, 2], [0, 1])
-    with pytest.raises(OptionError, match=r"same images, got 2 and 3"):
+    with pytest.raises(OptionError, match=r"got 2 and 3"):
         cohen_kappa([0, 1], [0, 1, 1])
-    with pytest.raises(OptionError, match=r"whole numbers from 0, got -1"):
+    with pytest.raises(OptionError, match=r"non-negative integers, got -1"):
         krippendorff_alpha([[-1, 2]])

@@ -45,7 +45,9 @@ def cohen_kappa(
     """
     a, b = (_answers(answers, categories) for answers in (first, second))
     if len(a) != len(b):
-        raise OptionError(f"both people must answer the same images, got {len(a)} and {len(b)} answers")
+        raise OptionError(
+            f"first and second must have one answer per image, got {len(a)} and {len(b)} answers"
+        )
     rows = np.zeros((len(a), categories, categories))
     rows[np.arange(len(a)), a, b] = 1
     unseen = np.eye(categories * categories)
@@ -183,6 +185,6 @@ def _counts(counts: ArrayLike) -> Floats:
         )
     if (found < 0).any() or (found != np.floor(found)).any():
         raise OptionError(
-            f"counts must be whole numbers from 0, got {found[(found < 0) | (found % 1 != 0)][0]:g}"
+            f"counts must be non-negative integers, got {found[(found < 0) | (found % 1 != 0)][0]:g}"
         )
     return found

@@ -40,7 +40,7 @@ def make(
     chosen: str | Sequence[str] = names
     if but:
         if weights is not None:
-            raise OptionError("weights and but cannot be used together")
+            raise OptionError("the options 'weights' and 'but' cannot be used together")
         chosen = _without(_expanded(names), _expanded(but))
     corrupt = Corrupt(chosen, severity, training.seed, p=1 - clean, scale=scale, weights=weights)
 
@@ -57,7 +57,7 @@ def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:
 
 def _without(names: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, ...]:
     if unknown := [name for name in but if name not in names]:
-        raise OptionError(f"but must be among names, got {unknown[0]!r}")
+        raise OptionError(f"the option 'but' must contain corruptions of 'names', got {unknown[0]!r}")
     if set(names) <= set(but):
-        raise OptionError("but must not contain all names")
+        raise OptionError("the option 'but' must not contain all corruptions of 'names'")
     return tuple(name for name in names if name not in but)
