@@ -32,6 +32,7 @@ from beaufort.data import (
 from beaufort.data.labels import LabelSets, LabelSpace, label_maps
 from beaufort.data.objects import Data, DataSource, as_dataset
 from beaufort.data.protocols import protocols
+from beaufort.data.selections import selections
 from beaufort.evaluation.options import RunOptions
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
@@ -289,6 +290,8 @@ def _sources_of(
         dataset = select_classes(dataset, label_maps[suite.classes])
     if suite.held_out is not None:
         dataset = dataset.select(protocols[suite.held_out].split(dataset).test)
+    if suite.images is not None:
+        dataset = selections[suite.images].select(dataset)
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = finder.limited(dataset)
     sets = dataset.label_sets if finder.label_sets is None else finder.label_sets
@@ -324,6 +327,8 @@ def _stored_sources(
     conditions = [one for one in suite.conditions(name or stored.name) if not one.clean or first is not None]
     sets = ((str(one.done) or "clean", _open_one(stored, first, one)) for one in conditions)
     for condition, opened in zip(conditions, check_same_images(sets), strict=True):
+        if suite.images is not None:
+            opened = selections[suite.images].select(opened)
         dataset, count = finder.limited(replace(opened, name=condition.dataset))
         prepare = suite.prepare if condition.clean else ()
         source = ImageSource(

@@ -27,6 +27,7 @@ from beaufort.corruptions.sequences import SIDES, sequences
 from beaufort.data import Step
 from beaufort.data.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
 from beaufort.data.protocols import protocols
+from beaufort.data.selections import selections
 from beaufort.metrics import BASELINE_NAMES, metrics
 from beaufort.suites.conditions import DATASET_NAME, Condition
 
@@ -141,6 +142,7 @@ FIELDS: Mapping[str, Check | _List] = {
     "convention": partial(validate_choice, "convention", choices=CONVENTIONS),
     "classes": partial(validate_choice, "list of classes", choices=label_maps),
     "held_out": partial(validate_choice, "protocol", choices=protocols),
+    "images": partial(validate_choice, "selection of images", choices=selections),
     "counterpart": _name,
     "shifts": _List("shifts", "[my-blur@2.5, fog@2+jpeg_compression@3]", _check_shift),
     "sequences": _List(

@@ -33,6 +33,7 @@ SUITE_NAMES = (
     "tiny-imagenet-p",
     "cifar10-p",
     "testbed-pgd",
+    "robustbench-imagenet-c",
     "photos",
 )
 """Suites in the package, `data/<name>.yaml`."""

@@ -24,6 +24,7 @@ MOST_LISTED = 20
 _LABEL_SPACES = {
     "imagenet-c": "imagenet-1k",
     "imagenet-c-validation": "imagenet-1k",
+    "robustbench-imagenet-c": "imagenet-1k",
     "cifar10-c": "cifar-10",
     "cifar100-c": "cifar-100",
     "mnist-c": "mnist",
@@ -116,6 +117,8 @@ class Suite:
     """Label map whose classes are evaluated; None for all images."""
     held_out: str | None = None
     """Protocol whose held-out images are evaluated; None for all images."""
+    images: str | None = None
+    """Published selection of images that is evaluated; None for all images."""
     counterpart: str | None = None
     """Part whose clean images these are compared with; None for their own clean images."""
     parts: tuple[Suite, ...] = ()
@@ -246,7 +249,7 @@ class Suite:
             "citation": self.citation,
             "notes": self.notes,
         }
-        for key in ("labels", "convention", "classes", "held_out", "counterpart"):
+        for key in ("labels", "convention", "classes", "held_out", "images", "counterpart"):
             value = getattr(self, key)
             if isinstance(value, tuple):
                 value = {name: list(outputs) for name, outputs in value}
