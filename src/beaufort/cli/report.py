@@ -27,6 +27,7 @@ from beaufort.cli._options import (
     parse_intervals,
     parse_keys,
     parse_labels,
+    parse_number,
     read_column,
     training_run_models,
 )
@@ -56,6 +57,14 @@ def report(
             "model=MODEL, its predictions.",
         ),
     ] = None,
+    images: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,…",
+            help="Images of the format fiftyone. Keys: condition=clean or condition=fog@3 (repeatable); "
+            "mistakes=yes for wrong predictions only; limit=N per condition (100 by default).",
+        ),
+    ] = None,
     labels: Labels = None,
     title: Title = None,
     table: Annotated[
@@ -81,10 +90,13 @@ def report(
 
     `beaufort report results --table imagenet-c -o table.tex`
 
+    `beaufort report results --data imagenet/val --format fiftyone -o mistakes --images mistakes=yes`
+
     The page is one self-contained file. `--data` with the dataset of the run shows test images with their
     stored predictions; `--examples` shows images that may be passed on. `--labels` rescores stored
     predictions, if the run stored all logits. Keys of `--intervals`: resamples, seed (also of the examples).
-    Formats: html, md, latex, csv, json and card (a section for a model card).
+    Formats: html, md, latex, csv, json, card (a section for a model card) and fiftyone (a directory of
+    images and predictions).
     """
     from beaufort.report import (
         FORMATS,
@@ -100,16 +112,17 @@ def report(
 
     layout = _table_options(table)
     shown = parse_keys("--examples", examples, ["model"], unnamed="source", lists=["model"])
-    formats = TABLE_FORMATS if layout else FORMATS
+    formats = TABLE_FORMATS if layout else (*FORMATS, _FIFTYONE)
     if format is not None and format not in formats:
         raise OptionError(
             f"--format must be one of {', '.join(formats)}{' for a table' * bool(layout)}, got {format!r}"
         )
     default = format or ("md" if layout else "html")
-    kind = default if output is None else find_format(output, format, formats)
+    kind = default if output is None or default == _FIFTYONE else find_format(output, format, formats)
     _check(kind, data, shown)
+    exported = _export_options(kind, images, data, output)
     target = Path("report.html") if output is None and kind == "html" else output
-    if target is not None:
+    if target is not None and kind != _FIFTYONE:
         check_output(target)
     bootstrap = parse_intervals(intervals, resamples=1000, seed=0)
     scoring = parse_labels(labels)
@@ -140,6 +153,9 @@ def report(
     scores = several_scores[0]
     own = scores.suite
     several = len(several_scores) > 1 or bool(own.shifts or own.sequences) or not own.corruptions
+    if kind == _FIFTYONE and len(several_scores) == 1 and not own.sequences:
+        _export(scores, str(data), Path(str(output)), exported, bootstrap["seed"])
+        return
     if several and (data or shown or layout):
         raise OptionError(
             "--data, --examples and --table require a suite of one dataset and its corruptions, got "
@@ -175,6 +191,35 @@ def report(
     typer.echo(f"{printable(target)}: {counted(count, 'model')}, {byte_size(target.stat().st_size)}")
 
 
+_FIFTYONE = "fiftyone"
+
+
+def _export_options(
+    kind: str, texts: list[str] | None, data: str | None, output: Path | None
+) -> dict[str, Any]:
+    """Return the arguments of `export_fiftyone`; none for other formats."""
+    values = parse_keys("--images", texts, ["condition", "mistakes", "limit"], lists=["condition"])
+    if kind != _FIFTYONE:
+        if values:
+            raise OptionError(f"--images requires --format {_FIFTYONE}")
+        return {}
+    if data is None or output is None:
+        raise OptionError(f"--format {_FIFTYONE} requires --data and --output, a new directory")
+    if values.get("mistakes", "yes") not in ("yes", "no"):
+        raise OptionError(f"mistakes in --images must be yes or no, got {values['mistakes']!r}")
+    limit = {"limit": parse_number("--images", "limit", values["limit"], int)} if "limit" in values else {}
+    return {"conditions": values.get("condition"), "mistakes": values.get("mistakes") == "yes", **limit}
+
+
+def _export(scores: Scores, data: str, output: Path, options: dict[str, Any], seed: int) -> None:
+    from beaufort.report import export_fiftyone
+
+    with progress_bar("images") as progress:
+        export_fiftyone(scores, data, output, seed=seed, progress=progress, **options)
+    count = sum(1 for _ in (output / "data").rglob("*.png"))
+    typer.echo(f"{printable(output)}: {counted(count, 'image')}, {counted(len(scores.models), 'model')}")
+
+
 def _table_options(texts: list[str] | None) -> dict[str, Any]:
     """Return the arguments of `to_table`; none without `--table`."""
     values = parse_keys("--table", texts, ["measure", "intervals", "published"], unnamed="columns")
@@ -203,7 +248,9 @@ def _check(kind: str, data: str | None, examples: dict[str, Any]) -> None:
         raise OptionError("--data and --examples cannot be used together")
     if "model" in examples and "source" not in examples:
         raise OptionError("--examples must name its images, such as --examples photos,model=net.onnx")
-    if kind != "html" and (data or examples):
+    if kind == _FIFTYONE and examples:
+        raise OptionError(f"--examples cannot be used with the format {kind}; pass --data")
+    if kind not in ("html", _FIFTYONE) and (data or examples):
         raise OptionError(f"--data and --examples cannot be used with the format {kind}, which has no images")
 
 

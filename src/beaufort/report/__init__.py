@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from beaufort.report.example_images import examples_of_images
 from beaufort.report.examples import Examples, examples_of_data
+from beaufort.report.fiftyone import export_fiftyone
 from beaufort.report.formats import FORMATS, to_text, write_report, write_table
 from beaufort.report.html_page import to_html
 from beaufort.report.json_csv import to_csv, to_json
@@ -24,6 +25,7 @@ __all__ = [
     "Figure",
     "examples_of_data",
     "examples_of_images",
+    "export_fiftyone",
     "figure",
     "shift_table",
     "to_card",

@@ -14,6 +14,7 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import Severity
 from beaufort.data import Dataset, PreparedImages, load_dataset
+from beaufort.data.selections import selections
 from beaufort.report.thumbnails import Album
 from beaufort.results import Predictions, Scores
 from beaufort.suites.conditions import Condition
@@ -93,15 +94,8 @@ def examples_of_data(
         progress: called after each step.
     """
     results, suite = scores.results, scores.suite
-    if results.stored:
-        raise OptionError("--data cannot show images of a published set that was corrupted before the run")
-    dataset = data if isinstance(data, Dataset) else load_dataset(data)
-    if (digest := dataset.digest()) != results.setting.data:
-        raise OptionError(
-            f"--data must be the dataset of the run, {results.dataset} ({results.setting.data[:12]}), got "
-            f"{dataset.name} ({digest[:12]}); pass --examples to show other images"
-        )
-    source, album = _TestImages(scores, dataset), Album()
+    dataset = dataset_of_run(scores, data)
+    source, album = TestImages(scores, dataset), Album()
     every = scores.predictions()
     first = every[scores.models[0].model]
     steps = len(scores.models) * len(suite.corruptions)
@@ -141,8 +135,25 @@ def examples_of_data(
     return Examples(tuple(album.images), shown, mistakes, results.classes or dataset.classes, note, seed)
 
 
-class _TestImages:
+def dataset_of_run(scores: Scores, data: str | Dataset) -> Dataset:
+    """Open the dataset of a run; another dataset is an error."""
+    results, selection = scores.results, scores.suite.images
+    if results.stored:
+        raise OptionError("--data cannot show images of a published set that was corrupted before the run")
+    dataset = data if isinstance(data, Dataset) else load_dataset(data)
+    dataset = dataset if selection is None else selections[selection].select(dataset)
+    if (digest := dataset.digest()) != results.setting.data:
+        raise OptionError(
+            f"--data must be the dataset of the run, {results.dataset} ({results.setting.data[:12]}), got "
+            f"{dataset.name} ({digest[:12]}); pass --examples to show other images"
+        )
+    return dataset
+
+
+class TestImages:
     """The test images, clean and corrupted as in the run."""
+
+    __test__ = False  # pytest would collect the name
 
     def __init__(self, scores: Scores, dataset: Dataset) -> None:
         self.scores = scores
@@ -153,6 +164,7 @@ class _TestImages:
         )
 
     def corrupted(self, image: str, condition: Condition) -> Bytes:
+        """Return an image under a condition, as the models of the run saw it before their preprocessing."""
         return _corrupted(self.scores, self.clean(image), image, condition)
 
 
@@ -176,7 +188,7 @@ def _prediction(predictions: Predictions, row: int, place: int) -> Prediction:
 
 
 def _mistakes(
-    source: _TestImages, album: Album, predictions: Predictions, corruption: str, seed: int
+    source: TestImages, album: Album, predictions: Predictions, corruption: str, seed: int
 ) -> Iterator[WrongPrediction]:
     """Yield random wrong predictions under a corruption, of all severities, each image once.
 
