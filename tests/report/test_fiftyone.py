@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from beaufort.suites.conditions import Condition
 def imported(folder: Path, labels: str = "labels.json") -> dict[str, tuple[Path, Any]]:
     """Labels by key with their images: keys are paths below `data` without extension."""
     files = {
-        os.path.splitext(path.relative_to(folder / "data").as_posix())[0]: path
+        path.relative_to(folder / "data").with_suffix("").as_posix(): path
         for path in (folder / "data").rglob("*.*")
     }
     content = json.loads((folder / labels).read_text(encoding="utf-8"))

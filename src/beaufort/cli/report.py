@@ -185,8 +185,8 @@ def report(
     elif layout:
         write_table(scores, target, format=kind, **layout)
     else:
-        images = _examples(scores, data, shown, bootstrap["seed"])
-        write_report(scores, target, format=kind, examples=images, title=title)
+        album = _examples(scores, data, shown, bootstrap["seed"])
+        write_report(scores, target, format=kind, examples=album, title=title)
     count = len({model.model for one in several_scores for model in one.models})
     typer.echo(f"{printable(target)}: {counted(count, 'model')}, {byte_size(target.stat().st_size)}")
 
