@@ -95,7 +95,7 @@ def examples_of_data(
     """
     results, suite = scores.results, scores.suite
     dataset = dataset_of_run(scores, data)
-    source, album = TestImages(scores, dataset), Album()
+    source, album = RunImages(scores, dataset), Album()
     every = scores.predictions()
     first = every[scores.models[0].model]
     steps = len(scores.models) * len(suite.corruptions)
@@ -150,10 +150,8 @@ def dataset_of_run(scores: Scores, data: str | Dataset) -> Dataset:
     return dataset
 
 
-class TestImages:
+class RunImages:
     """The test images, clean and corrupted as in the run."""
-
-    __test__ = False  # pytest would collect the name
 
     def __init__(self, scores: Scores, dataset: Dataset) -> None:
         self.scores = scores
@@ -188,7 +186,7 @@ def _prediction(predictions: Predictions, row: int, place: int) -> Prediction:
 
 
 def _mistakes(
-    source: TestImages, album: Album, predictions: Predictions, corruption: str, seed: int
+    source: RunImages, album: Album, predictions: Predictions, corruption: str, seed: int
 ) -> Iterator[WrongPrediction]:
     """Yield random wrong predictions under a corruption, of all severities, each image once.
 

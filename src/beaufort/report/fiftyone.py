@@ -23,7 +23,7 @@ from beaufort._core.files import unused, write_bytes
 from beaufort._core.registry import unknown_message
 from beaufort._core.validation import validate_count, validate_output_directory
 from beaufort.data import Dataset
-from beaufort.report.examples import Progress, TestImages, dataset_of_run
+from beaufort.report.examples import Progress, RunImages, dataset_of_run
 from beaufort.results import Predictions, Scores
 
 _CLEAN = "clean"
@@ -57,7 +57,7 @@ def export_fiftyone(
         progress: called after each condition.
     """
     limit = validate_count("limit", limit)
-    source = TestImages(scores, dataset := dataset_of_run(scores, data))
+    source = RunImages(scores, dataset := dataset_of_run(scores, data))
     every = scores.predictions()
     first = every[scores.models[0].model]
     rows = _rows(first, conditions)
