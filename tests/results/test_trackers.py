@@ -24,7 +24,8 @@ def data() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def brightest(images: NDArray[Any]) -> NDArray[Any]:
-    return images.mean(axis=(1, 2), dtype=np.float32)
+    found: NDArray[Any] = images.mean(axis=(1, 2), dtype=np.float32)
+    return found
 
 
 class Recorder:

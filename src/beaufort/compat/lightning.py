@@ -23,14 +23,11 @@ from beaufort.results.monitoring import robustness
 prepare_torchvision()  # Lightning imports it
 try:
     from lightning.pytorch import Callback
-except ImportError:
-    try:
-        from pytorch_lightning import Callback
-    except ImportError as error:
-        raise MissingExtraError("RobustnessCallback needs Lightning: pip install lightning") from error
+except ImportError as error:
+    raise MissingExtraError("RobustnessCallback needs Lightning: pip install lightning") from error
 
 
-class RobustnessCallback(Callback):  # type: ignore[misc]
+class RobustnessCallback(Callback):
     """Evaluate the model on a suite at the end of every Nth training epoch, and log the numbers."""
 
     def __init__(

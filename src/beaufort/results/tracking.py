@@ -169,7 +169,7 @@ class _TensorBoard:
     def on_start(self, plan: Plan) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(self._directory)  # type: ignore[no-untyped-call]
+        self._writer = SummaryWriter(self._directory)
         table = "\n".join(f"| {name} | {value} |" for name, value in facts(plan).items())
         self._writer.add_text("beaufort", f"| run | |\n|---|---|\n{table}", self._step)
 

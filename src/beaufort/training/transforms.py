@@ -75,12 +75,12 @@ class Prime:
 def _transformed(images: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """Return images of any type changed by a function of float tensors `(n, c, h, w)` in [0, 1]."""
     if isinstance(images, Tensor) and is_float(images):
-        batch = images if images.ndim == 4 else images[None]
-        made = change(batch.float()).clamp(0, 1).to(images.dtype)
+        floats = images if images.ndim == 4 else images[None]
+        made = change(floats.float()).clamp(0, 1).to(images.dtype)
         return made.reshape(images.shape)
     batch = as_batch(images)
     on_cpu = isinstance(batch.color, np.ndarray)
-    color = torch.from_numpy(np.array(batch.color)) if on_cpu else batch.color
+    color = torch.as_tensor(np.array(batch.color) if on_cpu else batch.color)
     made = change(color.movedim(-1, 1).float() / 255)
     levels = (made * 255).round().clamp(0, 255).to(torch.uint8).movedim(1, -1).contiguous()
     return batch.close(levels.numpy() if on_cpu else levels)

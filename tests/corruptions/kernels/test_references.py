@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
 from skimage import color, feature
@@ -323,6 +324,6 @@ def test_soft_cells_are_products_of_areas(
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 @pytest.mark.parametrize("shape", [(2, 7, 9, 3), (2, 7, 9, 1), (2, 7, 9)])
 def test_pick(shape: tuple[int, ...], dtype: type) -> None:
-    fields = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    fields: NDArray[Any] = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     rows, columns = np.array([0, 0, 3, 6, 6, 1]), np.array([8, 8, 0, 4])
     assert np.array_equal(OPS.pick(fields, rows, columns), fields[:, rows][:, :, columns])
