@@ -74,14 +74,15 @@ def blocks(page: Path, language: str = "python") -> Iterator[Block]:
             yield Block(text.count("\n", 0, match.start(2)) + 1, match[2])
 
 
-OPTIONAL = ("albumentations", "datasets", "torch", "torchvision")
+OPTIONAL = ("albumentations", "datasets", "open_clip", "timm", "torch", "torchvision", "transformers")
 """Packages that the core does without: blocks that import them run where they are installed."""
 
 
 def can_run(block: Block) -> bool:
     imported = re.findall(r"^\s*(?:import|from) (\w+)", block.code, re.MULTILINE)
-    if "torchvision" in imported and importlib.util.find_spec("torchvision"):
-        require("torchvision", "torchvision", what="this page")  # also where its compiled part does not fit
+    for package in {"open_clip", "timm", "torchvision", "transformers"}.intersection(imported):
+        if importlib.util.find_spec(package):
+            require(package, package, what="this page")  # also if torchvision does not fit torch
     return all(importlib.util.find_spec(package) for package in imported if package in OPTIONAL)
 
 
