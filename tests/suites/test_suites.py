@@ -49,7 +49,9 @@ DIGESTS = {
     "tiny-imagenet-p@1": "30a09909fa8ba62deb759a08b81ef31bf8e21155b0bd4ca25d06a7d9a0627a5b",
     "cifar10-p@1": "243cadaadd14a667141e27633bd258b1767cf8c7f4944e47afa70460df0c990f",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "imagenet-3dcc@1": "bf6725f18f0666f19e49c58b84f7fc81f7c8e2a4f79da29d111e779efa8f678a",
     "robustbench-imagenet-c@1": "20a866e69af159623a5e85b04da32d694f45cc0a4ca5a02eb5e9ed38faca8563",
+    "robustbench-imagenet-3dcc@1": "4cb2c7134adbce941fb2c23358504ce3789963c2de32ce099ec296ff7f1ba800",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 

@@ -35,7 +35,7 @@ _SEVERITIES = 5
 _MAGNITUDE = re.compile(r"\d+\.\d\d")
 _C_SETS = (
     *("cifar10-c", "cifar10-c-bar", "cifar100-c", "imagenet-c", "imagenet-c-bar"),
-    *("mnist-c", "tiny-imagenet-c"),
+    *("imagenet-3dcc", "mnist-c", "tiny-imagenet-c"),
 )
 _P_SETS = ("cifar10-p", "imagenet-p", "tiny-imagenet-p")
 _CLEAN = "identity"
@@ -144,6 +144,7 @@ def _not_found(path: Path, root: str, available: Iterable[str]) -> OptionError:
 )
 @reader("tiny-imagenet-c", "the same layout as imagenet-c", parts=None)
 @reader("imagenet-c-bar", "the same layout, or with magnitudes instead of severities", parts=None)
+@reader("imagenet-3dcc", "the same layout as imagenet-c, with near_focus, fog_3d, …", parts=None)
 def open_imagenet_c(location: str, part: str) -> Dataset:
     """Open one corruption at one severity; ids are `class/file`."""
     name, severity = _corruption_and_severity("imagenet-c", location, part)

@@ -37,6 +37,7 @@ from beaufort.evaluation.options import RunOptions
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import frames_shift_name
+from beaufort.suites.published_shifts import PublishedShift
 
 
 @dataclass(frozen=True)
@@ -266,12 +267,16 @@ def _sources_of(
     spec = parse_spec(str(data)) if isinstance(data, str | os.PathLike) else None
     strict = finder.options.strict
     stored = stored_set(spec, strict=strict) if spec is not None else None
-    if stored is not None and suite.corruptions and not stored.has_sequences:
+    published = _published_shifts(suite)
+    if stored is not None and (suite.corruptions or published) and not stored.has_sequences:
         yield from _stored_sources(suite, stored, clean, finder, name)
         return
     if stored is not None and suite.sequences and stored.has_sequences:
         yield from _stored_sequences(suite, stored, clean, finder, name)
         return
+    if published:
+        kind = published[0].suite
+        raise OptionError(f"{suite} requires the published images; pass {kind}:FOLDER")
     if clean is not None:
         raise OptionError(
             "clean requires stored images such as cifar10-c:FOLDER or cifar10-p:FOLDER; other data are clean "
@@ -306,6 +311,12 @@ def _sources_of(
         )
 
 
+def _published_shifts(suite: Suite) -> list[PublishedShift]:
+    """Return the shifts of a suite that exist as published images only."""
+    found = (Condition.parse(f"x/{text}").shift for text in suite.shifts)
+    return [shift for shift in found if isinstance(shift, PublishedShift)]
+
+
 def _least_side(conditions: Sequence[Condition]) -> int:
     return max((condition.least_side for condition in conditions), default=0)
 
@@ -314,7 +325,7 @@ def _stored_sources(
     suite: Suite, stored: StoredSet, clean: DataSource | None, finder: _Finder, name: str | None
 ) -> Iterator[tuple[ImageSource, list[Condition]]]:
     """Yield the stored images of every condition, made from the same clean images."""
-    if suite.shifts:
+    if len(_published_shifts(suite)) < len(suite.shifts):
         raise OptionError(
             f"{suite} has shifts that require clean images; pass these instead of stored images"
         )
@@ -325,10 +336,10 @@ def _stored_sources(
             "as --config clean=PATH"
         )
     conditions = [one for one in suite.conditions(name or stored.name) if not one.clean or first is not None]
-    sets = ((str(one.done) or "clean", _open_one(stored, first, one)) for one in conditions)
+    chosen = None if suite.images is None else selections[suite.images]
+    every = ((str(one.done) or "clean", _open_one(stored, first, one)) for one in conditions)
+    sets = ((done, one if chosen is None else chosen.select(one)) for done, one in every)
     for condition, opened in zip(conditions, check_same_images(sets), strict=True):
-        if suite.images is not None:
-            opened = selections[suite.images].select(opened)
         dataset, count = finder.limited(replace(opened, name=condition.dataset))
         prepare = suite.prepare if condition.clean else ()
         source = ImageSource(
@@ -368,4 +379,6 @@ def _open_one(stored: StoredSet, clean: Dataset | None, condition: Condition) ->
     if condition.corruption is None:
         assert clean is not None
         return clean
+    if isinstance(shift := condition.shift, PublishedShift):
+        return stored.open(shift.corruption, shift.severity)
     return stored.open(condition.corruption, condition.severity)

@@ -30,6 +30,7 @@ from beaufort.corruptions import (
 from beaufort.corruptions.rng import Id
 from beaufort.suites import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort.suites import frames as _frames  # noqa: F401  registers frames of sequences
+from beaufort.suites import published_shifts as _published  # noqa: F401  registers its shifts
 from beaufort.suites.shifts import ImageShift, ModelShift, Shift, shifts
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

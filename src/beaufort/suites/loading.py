@@ -33,7 +33,9 @@ SUITE_NAMES = (
     "tiny-imagenet-p",
     "cifar10-p",
     "testbed-pgd",
+    "imagenet-3dcc",
     "robustbench-imagenet-c",
+    "robustbench-imagenet-3dcc",
     "photos",
 )
 """Suites in the package, `data/<name>.yaml`."""
