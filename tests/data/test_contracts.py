@@ -176,6 +176,12 @@ def make_tiny_imagenet_c(root: Path) -> str:
     return f"tiny-imagenet-c:{root}#fog@3"
 
 
+def make_imagenet_3dcc(root: Path) -> str:
+    (root / "fog_3d" / "3").mkdir(parents=True)
+    make_folder(root / "fog_3d" / "3")
+    return f"imagenet-3dcc:{root}#fog_3d@3"
+
+
 def make_imagenet_c_bar(root: Path) -> str:
     for magnitude in ("0.80", "10.00", "2.40", "4.00", "5.60"):
         (root / "fog" / magnitude).mkdir(parents=True)

@@ -32,6 +32,7 @@ def net() -> Model:
         lambda images: np.eye(1000, dtype="f4")[np.rint(images[:, 0, 0, 0] / 90).astype(int)],
         name="net",
         classes=1000,
+        version="1",
     )
 
 
