@@ -21,7 +21,7 @@ from beaufort.metrics import (
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     made = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return made / made.sum(axis=1, keepdims=True)
+    return np.asarray(made / made.sum(axis=1, keepdims=True))
 
 
 def drawn(images: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +47,7 @@ def test_scores_agree_with_a_loop(method: str) -> None:
     u = np.random.default_rng(1).random(20)
     found, without = conformal_scores(p, method, uniform=u), conformal_scores(p, method)
     for i, k in np.ndindex(p.shape):
-        assert found[i, k] == pytest.approx(slow_score(p[i], k, method, u[i]), abs=1e-9)
+        assert found[i, k] == pytest.approx(slow_score(p[i], k, method, float(u[i])), abs=1e-9)
         assert without[i, k] == pytest.approx(slow_score(p[i], k, method, 1.0), abs=1e-9)
 
 

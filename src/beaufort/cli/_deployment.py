@@ -22,7 +22,7 @@ def deployment_lines(found: Deployment, results: Results, every: bool) -> Iterat
     first, second = printable(found.first), printable(found.second)
     yield (
         f"{second} instead of {first}, {printable(results.suite)} on {printable(results.dataset)}, "
-        f"{counted(found.count, 'image')}; {100 * found.level:g} % intervals of each condition by itself"
+        f"{counted(found.count, 'image')}; {100 * found.level:g} % intervals, not adjusted for conditions"
     )
     yield f"agreement, mean over {counted(len(found.conditions), 'condition')}: {found.agreement:.2%}"
     most = found.most_flips

@@ -74,7 +74,7 @@ def report(
             help="Write a table for a paper: imagenet-c, cifar10-c, mnist-c, … for the layout of papers "
             "about that suite, or a column per `group` of corruptions or per `corruption`. Keys: "
             "measure=error, accuracy or ce; intervals=yes or no; published=yes for the results of the "
-            "suite's paper.",
+            "suite's paper. Or `abstention`: selective prediction and prediction sets by condition.",
         ),
     ] = None,
     cluster_by: ClusterBy = None,
@@ -92,13 +92,16 @@ def report(
 
     `beaufort report results --data imagenet/val --format fiftyone -o mistakes --images mistakes=yes`
 
+    `beaufort report results --table abstention`
+
     The page is one self-contained file. `--data` with the dataset of the run shows test images with their
     stored predictions; `--examples` shows images that may be passed on. `--labels` rescores stored
     predictions, if the run stored all logits. Keys of `--intervals`: resamples, seed (also of the examples).
     Formats: html, md, latex, csv, json, card (a section for a model card) and fiftyone (a directory of
-    images and predictions).
+    images and predictions); md, latex and csv for a table; md, csv and json for abstention.
     """
     from beaufort.report import (
+        ABSTENTION_FORMATS,
         FORMATS,
         TABLE_FORMATS,
         to_table,
@@ -112,7 +115,8 @@ def report(
 
     layout = _table_options(table)
     shown = parse_keys("--examples", examples, ["model"], unnamed="source", lists=["model"])
-    formats = TABLE_FORMATS if layout else (*FORMATS, _FIFTYONE)
+    abstention = layout.get("columns") == "abstention"
+    formats = ABSTENTION_FORMATS if abstention else TABLE_FORMATS if layout else (*FORMATS, _FIFTYONE)
     if format is not None and format not in formats:
         raise OptionError(
             f"--format must be one of {', '.join(formats)}{' for a table' * bool(layout)}, got {format!r}"
@@ -128,6 +132,24 @@ def report(
     scoring = parse_labels(labels)
     opened = [open_parts(one, suite=suite, seed=seed, **scoring) for one in dict.fromkeys(stores)]
     clusters = read_column(cluster_by)
+    if abstention:
+        others = {
+            "--baseline": baseline,
+            "--group-by": group_by,
+            "--training-runs": training_runs,
+            "--intervals": intervals,
+            "--title": title,
+        }
+        for name, value in others.items():
+            if value:
+                raise OptionError(f"--table abstention and {name} cannot be used together")
+        text = _abstention(opened, kind, model, clusters, layout)
+        if target is None:
+            typer.echo(printable(text, keep="\n\t"), nl=False)
+        else:
+            write_text(text, target, kind)
+            typer.echo(f"{printable(target)}: {byte_size(target.stat().st_size)}")
+        return
     several_scores = []
     for parts in pair_parts(opened):
         results = parts[0] if len(parts) == 1 else join_results(parts)
@@ -218,6 +240,26 @@ def _export(scores: Scores, data: str, output: Path, options: dict[str, Any], se
         export_fiftyone(scores, data, output, seed=seed, progress=progress, **options)
     count = sum(1 for _ in (output / "data").rglob("*.png"))
     typer.echo(f"{printable(output)}: {counted(count, 'image')}, {counted(len(scores.models), 'model')}")
+
+
+def _abstention(
+    opened: list[tuple[Results, ...]],
+    kind: str,
+    models: list[str] | None,
+    clusters: dict[str, str] | None,
+    layout: dict[str, Any],
+) -> str:
+    """Return the table of `--table abstention`."""
+    from beaufort.report import abstention_table
+    from beaufort.results import join_results, pair_parts, score_abstention
+
+    if len(layout) > 1:
+        raise OptionError("--table abstention has no keys")
+    joined = [parts[0] if len(parts) == 1 else join_results(parts) for parts in pair_parts(opened)]
+    found = [
+        one for part in joined for one in score_abstention(part, _wanted(part, models), clusters=clusters)
+    ]
+    return abstention_table(found, kind)
 
 
 def _table_options(texts: list[str] | None) -> dict[str, Any]:

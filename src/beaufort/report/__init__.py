@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from beaufort.report.abstention import ABSTENTION_FORMATS, abstention_table
 from beaufort.report.example_images import examples_of_images
 from beaufort.report.examples import Examples, examples_of_data
 from beaufort.report.fiftyone import export_fiftyone
@@ -18,11 +19,13 @@ from beaufort.report.paper_table import TABLE_FORMATS, to_table
 from beaufort.report.single_figure import Figure, figure
 
 __all__ = [
+    "ABSTENTION_FORMATS",
     "FORMATS",
     "TABLE_FORMATS",
     "Examples",
     "Expectation",
     "Figure",
+    "abstention_table",
     "examples_of_data",
     "examples_of_images",
     "export_fiftyone",

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from beaufort.results._match import ResultsError, ResultSetting, Scored, order_of
+from beaufort.results.abstention import (
+    Abstention,
+    ConditionAbstention,
+    SetScore,
+    TemperatureScaling,
+    score_abstention,
+)
 from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline, published_baseline
 from beaufort.results.calibration import BINS, Calibration
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
@@ -41,10 +48,12 @@ from beaufort.results.video_frames import PmScore, pm_scores
 __all__ = [
     "BINS",
     "RULES",
+    "Abstention",
     "Calibration",
     "CalibrationDifference",
     "Check",
     "Comparison",
+    "ConditionAbstention",
     "ConditionFlips",
     "ConditionTest",
     "Decision",
@@ -72,10 +81,12 @@ __all__ = [
     "Scores",
     "SeedSpread",
     "Seeds",
+    "SetScore",
     "SharedPredictions",
     "ShiftScore",
     "Spread",
     "Stop",
+    "TemperatureScaling",
     "Verdict",
     "VerdictDetails",
     "check_baseline",
@@ -100,6 +111,7 @@ __all__ = [
     "robustness",
     "scalars",
     "score",
+    "score_abstention",
     "shift_scores",
     "spread_of_accuracies",
     "spread_of_results",

@@ -23,8 +23,8 @@ Flags = NDArray[np.bool_]
 class ConditionFlips:
     """Predictions of two models that differ under one condition, as fractions of all images.
 
-    Intervals are exact and hold for each condition by itself. They are over clusters of images if there are
-    any.
+    Intervals are exact, and not adjusted for the number of conditions. They are over clusters of images if
+    there are any.
     """
 
     condition: Condition
