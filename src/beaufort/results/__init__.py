@@ -6,7 +6,7 @@ from beaufort.results._match import ResultsError, ResultSetting, Scored, order_o
 from beaufort.results.abstention import (
     Abstention,
     ConditionAbstention,
-    SetScore,
+    PredictionSetScore,
     TemperatureScaling,
     score_abstention,
 )
@@ -71,6 +71,7 @@ __all__ = [
     "ModelVersion",
     "Pairs",
     "PmScore",
+    "PredictionSetScore",
     "Predictions",
     "ResultBaseline",
     "ResultSetting",
@@ -81,7 +82,6 @@ __all__ = [
     "Scores",
     "SeedSpread",
     "Seeds",
-    "SetScore",
     "SharedPredictions",
     "ShiftScore",
     "Spread",

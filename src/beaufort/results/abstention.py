@@ -48,7 +48,7 @@ has no limit; in simulations, intervals with this one cover the area in at least
 
 
 @dataclass(frozen=True)
-class SetScore:
+class PredictionSetScore:
     """Prediction sets of one method under one condition."""
 
     method: str
@@ -69,7 +69,7 @@ class ConditionAbstention:
     """Area under the risk–coverage curve."""
     selective: Estimate
     """Accuracy on the most confident images, at the coverage of the `Abstention`."""
-    sets: tuple[SetScore, ...] = ()
+    sets: tuple[PredictionSetScore, ...] = ()
     """Prediction sets on the second half of the images; empty without stored logits."""
 
 
@@ -235,7 +235,7 @@ def _uniform(seed: int, purpose: str, name: str) -> float:
 
 def _calibrated(
     results: Results, predictions: Predictions, split: _Split, set_coverage: float, level: float
-) -> tuple[dict[Condition, tuple[SetScore, ...]], TemperatureScaling | None, tuple[str, ...]]:
+) -> tuple[dict[Condition, tuple[PredictionSetScore, ...]], TemperatureScaling | None, tuple[str, ...]]:
     """Return prediction sets by condition, temperature scaling, and notes on what is missing."""
     model = predictions.model
     clean = next((condition for condition in predictions.conditions if condition.clean), None)
@@ -264,7 +264,7 @@ def _calibrated(
         scores = conformal_scores(_softmax(first[chosen]), method, uniform=split.uniform[chosen])
         thresholds[method] = conformal_threshold(_label_scores(scores, labels[chosen]), set_coverage)
     judging = np.flatnonzero(~chosen)
-    sets: dict[Condition, tuple[SetScore, ...]] = {}
+    sets: dict[Condition, tuple[PredictionSetScore, ...]] = {}
     scaled: dict[str, list[NDArray[Any]]] = {name: [] for name in ("confidence", "nll", "brier", "entropy")}
     for condition in predictions.conditions:
         logits = first if condition == clean else stored_logits(results, model, condition, predictions.ids)
@@ -278,7 +278,7 @@ def _calibrated(
             hits = _label_scores(scores, labels[judging]) <= threshold
             sizes = conformal_sets(scores, threshold).sum(axis=1)
             made.append(
-                SetScore(
+                PredictionSetScore(
                     method,
                     _proportion(hits, split.units, level),
                     _mean(sizes / p.shape[1], p.shape[1]).clustered(split.units).estimate(level),
