@@ -130,7 +130,10 @@ def report(
         check_output(target)
     bootstrap = parse_intervals(intervals, resamples=1000, seed=0)
     scoring = parse_labels(labels)
-    opened = [open_parts(one, suite=suite, seed=seed, **scoring) for one in dict.fromkeys(stores)]
+    opened = [
+        open_parts(one, suite=suite, seed=seed, candidates=model or None, **scoring)
+        for one in dict.fromkeys(stores)
+    ]
     clusters = read_column(cluster_by)
     if abstention:
         others = {

@@ -63,14 +63,13 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
     published = () if suite.sequences or wanted in models else BASELINE_NAMES
-    rows = {**results.cells, **results.others}
-    namesakes = [known for known, row in rows.items() if next(iter(row.values())).model["name"] == wanted]
-    if wanted not in (*models, *published) and namesakes:
+    unknown = wanted not in models and wanted not in published
+    if unknown and (namesakes := _namesakes(results, wanted)):
         ambiguous = f"{wanted} is ambiguous: {' or '.join(namesakes)}; pass one as baseline (--baseline)"
         if name is not None:
             raise UnknownNameError(f"baseline {ambiguous}")
         return None, (f"The suite's baseline is not used: {ambiguous}.",)
-    if name is None and wanted not in (*models, *published) and not wanted.endswith(".csv"):
+    if name is None and unknown and not wanted.endswith(".csv"):
         return None, (f"The suite's baseline, {wanted}, is not used: the store has no predictions of it.",)
     if wanted in published and (other := _other_classes(results, wanted)):
         if name is not None:
@@ -81,12 +80,18 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
     return _named(suite, wanted, models), ()
 
 
+def _namesakes(results: Results, wanted: str) -> list[str]:
+    """Return the distinct names of the models that share a name."""
+    rows = results.possible_baselines.items()
+    return [known for known, row in rows if next(iter(row.values())).model["name"] == wanted]
+
+
 def check_baseline(suite: Suite, models: Collection[str], way_out: str) -> None:
     """Raise an error unless the suite's baseline is published for its conditions, or one of some models."""
     wanted = suite.baseline
     if wanted is None or wanted == NO_BASELINE:
         return
-    if not suite.sequences and wanted not in (*BASELINE_NAMES, *models):
+    if not suite.sequences and wanted not in BASELINE_NAMES and wanted not in models:
         raise UnknownNameError(
             f"unknown baseline {wanted!r} of {suite}; available: {listed(dict.fromkeys(models))}, "
             f"{', '.join(BASELINE_NAMES)}; {way_out}"

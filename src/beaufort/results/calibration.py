@@ -149,7 +149,7 @@ def _ece(
 
     def excess(gaps: Floats, probability: float) -> float:
         """Return a quantile of what would be seen if these were the true gaps, less what was seen."""
-        return float(np.quantile(np.abs(gaps + chance).sum(axis=1), probability)) - raw
+        return _quantile(np.abs(gaps + chance).sum(axis=1), probability) - raw
 
     signed = gaps @ np.where(mean < 0, -1.0, 1.0)
     most = max(1.0, float(np.abs(signed).max()))
@@ -182,6 +182,16 @@ def _unseen(signed: Floats, most: float, level: float) -> float:
     deviation = float(signed.std(ddof=1))
     far = most - float(signed.mean())
     return paired_half_width(deviation, n, far, level) - paired_half_width(deviation, n, 0.0, level)
+
+
+def _quantile(values: Floats, probability: float) -> float:
+    """Return what `np.quantile` does, which takes several times as long for a thousand numbers."""
+    at = (len(values) - 1) * probability
+    below = min(int(at), max(len(values) - 2, 0))
+    above = min(below + 1, len(values) - 1)
+    ordered = np.partition(values, (below, above))
+    a, b, part = float(ordered[below]), float(ordered[above]), at - below
+    return a + (b - a) * part if part < 0.5 else b - (b - a) * (1 - part)
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> float:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from beaufort._core.errors import BeaufortError
 from beaufort._core.registry import unknown_message
 from beaufort.data.labels import Grouping, LabelSets, LabelSpace, check_convention, read_label_sets
 from beaufort.results._match import (
     ResultsError,
     ResultSetting,
+    Scored,
     cells_by_model,
     check_registered,
     conditions_by_key,
     find_setting,
     find_suite,
+    order_of,
     prepared_as,
     suite_of,
 )
+from beaufort.results.other_models import ConditionFolders, OtherModels, Row, names_in_folders
 from beaufort.results.rescore import WantedScoring
 from beaufort.results.results import ListedStore, Results
-from beaufort.store import Cell, FileStore, Listing, flat_origins
+from beaufort.store import Cell, FileStore, Listing, StoreError, flat_origins
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 
@@ -74,14 +78,19 @@ def open_parts(
     labels: str | Path | Grouping | LabelSpace | None = None,
     convention: str | None = None,
     label_sets: str | Path | LabelSets | None = None,
+    candidates: Collection[str] | None = None,
 ) -> tuple[Results, ...]:
-    """Open the predictions of a store for each dataset of a suite; arguments as for `open_results`."""
+    """Open the predictions of a store for each dataset of a suite.
+
+    Arguments are those of `open_results`. With `candidates`, models that are neither selected nor among these
+    names may be left out, which is faster in a large store.
+    """
     if convention is not None:
         check_convention(convention)
     if not isinstance(label_sets, LabelSets | None):
         label_sets = read_label_sets(label_sets)
     wanted = WantedScoring(labels, convention, label_sets)
-    return _Opener.of(store, seed, wanted).open_parts(suite, models)
+    return _Opener(store, seed, wanted).open_parts(suite, models, candidates)
 
 
 def stored_suites(store: str | Path | FileStore) -> tuple[Suite, ...]:
@@ -124,24 +133,50 @@ def open_targets(
         suite: as for `open_results`.
         seed: as for `open_results`.
     """
-    opener = cache(partial(_Opener.of, seed=seed, wanted=WantedScoring()))
-    return [_open_target(text, role, store, suite, opener) for text, role in targets]
+    targets = [_Target.parse(text, role, store) for text, role in targets]
+    openers: dict[str, _Opener] = {}
+    names: dict[str, list[str]] = {}
+    for one in targets:
+        openers.setdefault(one.location, _Opener(one.location, seed, WantedScoring()))
+        names.setdefault(one.location, []).append(one.model)
+    return [
+        _open_target(
+            one, suite, openers[one.location], names[one.location] if all(names[one.location]) else None
+        )
+        for one in targets
+    ]
+
+
+class _Target(NamedTuple):
+    """A model of a store, as named by the user."""
+
+    text: str
+    role: str
+    location: str
+    model: str
+    """Empty for the only model of the store."""
+
+    @classmethod
+    def parse(cls, text: str, role: str, store: str) -> _Target:
+        location, between, model = text.partition(_BETWEEN)
+        if not between:
+            location, model = (text, "") if _is_store(text) else (store, text)
+        elif not location or not model:
+            raise ResultsError(
+                f"result must be STORE{_BETWEEN}MODEL, a store of one model, or the name of a model, got "
+                f"{text!r}"
+            )
+        return cls(text, role, location, model)
 
 
 def _open_target(
-    text: str, role: str, store: str, suite: str | None, opener: Callable[[str], _Opener]
+    target: _Target, suite: str | None, opener: _Opener, candidates: Collection[str] | None
 ) -> tuple[Results, ...]:
-    location, between, model = text.partition(_BETWEEN)
-    if not between:
-        location, model = (text, "") if _is_store(text) else (store, text)
-    elif not location or not model:
-        raise ResultsError(
-            f"result must be STORE{_BETWEEN}MODEL, a store of one model, or the name of a model, got {text!r}"
-        )
+    text, role, location, model = target
     try:
-        parts = opener(location).open_parts(suite, [model] if model else None)
+        parts = opener.open_parts(suite, [model] if model else None, candidates)
     except ResultsError as error:
-        if between or not str(error).startswith("unknown model"):
+        if _BETWEEN in text or not str(error).startswith("unknown model"):
             raise
         what = "is a directory without predictions" if Path(text).is_dir() else "is not a store"
         raise ResultsError(f"{role} not found: {text} {what}, and an {error}") from None
@@ -155,7 +190,7 @@ def _open_target(
 
 
 def _is_store(text: str) -> bool:
-    return "://" in text or (Path(text).is_dir() and bool(FileStore(text).pieces()))
+    return "://" in text or (Path(text).is_dir() and FileStore(text).has_predictions())
 
 
 def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
@@ -167,101 +202,161 @@ def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None
     return {**run, **{key: value for one in known if isinstance(one, dict) for key, value in one.items()}}
 
 
+class _Contents(NamedTuple):
+    """Cells that were read from a store: all of them, or those in some folders."""
+
+    listing: Listing
+    cells: Mapping[str, Cell]
+    whole: bool = True
+    """Whether these are all cells of the store."""
+
+
 class _Group(NamedTuple):
     """The cells of a store for a suite of one dataset."""
 
     suite: Suite
     setting: ResultSetting
-    conditions: int
+    conditions: Mapping[str, Condition]
     cells: Mapping[str, dict[Condition, Cell]]
     """By model, also of models that lack some conditions."""
     namesakes: _Namesakes
     stored: bool
     """Whether the images were read as a published set stores them."""
 
+    def complete(self, cells: Mapping[str, dict[Condition, Cell]]) -> dict[str, dict[Condition, Cell]]:
+        """Return the models that have all conditions, in alphabetical order."""
+        return {name: row for name, row in sorted(cells.items()) if len(row) == len(self.conditions)}
 
-@dataclass(frozen=True)
+
+class _Asked(NamedTuple):
+    """A suite of one dataset, with the record of its last run."""
+
+    suite: Suite
+    run: Mapping[str, Any] | None
+    dataset: str | None = None
+    """Name in the suite that it is a part of, whatever an earlier run has called the data."""
+
+
 class _Opener:
-    """A store that was read once, and what is wanted of it."""
+    """A store that is read once, and what is wanted of it.
 
-    store: FileStore
-    listing: Listing
-    cells: Mapping[str, Cell]
-    runs: Sequence[Mapping[str, Any]]
-    seed: int | None
-    wanted: WantedScoring
-    _groups: dict[tuple[str, str | None], _Group] = field(default_factory=dict)
+    If models are named, or the suite has few of the conditions, only their folders are read: a store may have
+    many others. Whatever cannot be decided from these reads the whole store.
+    """
 
-    @classmethod
-    def of(cls, store: str | Path | FileStore, seed: int | None, wanted: WantedScoring) -> _Opener:
-        kept = store if isinstance(store, FileStore) else FileStore(store)
-        cells = kept.cells()
-        if not cells:
-            raise ResultsError(
-                f"{kept.location} has no predictions; create them with `beaufort run --store {kept.location}`"
-            )
-        return cls(kept, kept.listing(), cells, kept.runs(), seed, wanted)
+    def __init__(self, store: str | Path | FileStore, seed: int | None, wanted: WantedScoring) -> None:
+        self.store = store if isinstance(store, FileStore) else FileStore(store)
+        self.seed = seed
+        self.wanted = wanted
+        self._groups: dict[tuple[str, str | None, int], _Group] = {}
+        self._read: dict[tuple[str, frozenset[str] | None], _Contents] = {}
+        self._whole: _Contents | None = None
 
-    def open_parts(self, suite: str | Suite | None, models: Sequence[str] | None) -> tuple[Results, ...]:
-        """Return the predictions for each dataset of a suite, or of the last run's suite."""
-        check_registered(self.store, suite, self.runs)
+    @cached_property
+    def runs(self) -> Sequence[Mapping[str, Any]]:
+        return self.store.runs()
+
+    @property
+    def whole(self) -> _Contents:
+        """All cells of the store."""
+        if self._whole is None:
+            listing = self.store.listing()
+            self._whole = _Contents(listing, self.store.cells(listing))
+            if not self._whole.cells:
+                location = self.store.location
+                raise ResultsError(
+                    f"{location} has no predictions; create them with `beaufort run --store {location}`"
+                )
+        return self._whole
+
+    def open_parts(
+        self,
+        suite: str | Suite | None,
+        models: Sequence[str] | None,
+        candidates: Collection[str] | None = None,
+    ) -> tuple[Results, ...]:
+        """Return the predictions for each dataset of a suite, or of the last run's suite.
+
+        Args:
+            suite: the suite; that of the last run if None.
+            models: names of the selected models; all if None.
+            candidates: names of all models that matter; those of `models` if None. Others may be left out.
+        """
         runs = [(asked, run) for run in self.runs if (asked := suite_of(run))]
-        asked = find_suite(self.store, suite, runs, self.cells)
+        cells = {} if runs else self.whole.cells
+        check_registered(self.store, suite, self.runs)
+        asked = find_suite(self.store, suite, runs, cells)
         run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-        if not asked.parts:
-            return (self._open(asked, run, None, models),)
-        return tuple(
-            self._open(part, _run_of(run, number), asked, models) for number, part in enumerate(asked.parts)
-        )
+        title = asked.title if asked.parts else ""
+        parts = [
+            _Asked(part, _run_of(run, number), part.name) for number, part in enumerate(asked.parts)
+        ] or [_Asked(asked, run)]
+        some = self._some(parts, models if candidates is None else candidates)
+        if some is not None:
+            with contextlib.suppress(BeaufortError):
+                opened = tuple(self._open(part, title, models, some) for part in parts)
+                if all(
+                    _is_certain(one, part.run, self.seed) for one, part in zip(opened, parts, strict=True)
+                ):
+                    return opened
+        return tuple(self._open(part, title, models, self.whole) for part in parts)
 
-    def _group(self, asked: Suite, run: Mapping[str, Any] | None, dataset: str | None) -> _Group:
+    def _some(self, parts: Sequence[_Asked], models: Collection[str] | None) -> _Contents | None:
+        """Return the cells in the folders of some models and of the suite's conditions.
+
+        None if the whole store was read already, or has to be, to select the data and the seed.
+        """
+        if self._whole is not None or self.wanted.rescores or any(part.run is None for part in parts):
+            return None
+        with contextlib.suppress(StoreError):  # raised again when the whole store is read
+            return self._in_folders([part.suite for part in parts], models)
+        return None
+
+    def _in_folders(self, suites: Sequence[Suite], models: Collection[str] | None) -> _Contents | None:
+        names = None if models is None else frozenset(names_in_folders(models))
+        key = ("".join(suite.digest for suite in suites), names)
+        if key not in self._read:
+            folders = ConditionFolders(one for suite in suites for one in suite.conditions("x"))
+            if names is None and not folders.useful:
+                return None
+            listing = self.store.listing_of(names, folders if folders.useful else None)
+            self._read[key] = _Contents(listing, self.store.cells(listing), whole=False)
+        return self._read[key]
+
+    def _group(self, part: _Asked, contents: _Contents) -> _Group:
         """Return the cells of all models for a suite of one dataset."""
-        key = (asked.digest, dataset)
+        key = (part.suite.digest, part.dataset, id(contents))
         if key not in self._groups:
+            asked, run = part.suite, part.run
             stored = run.get("stored") if run else None
             stored = stored if isinstance(stored, dict) else None
             if stored is not None and "" not in stored and asked.clean:
                 asked = asked.without_clean()
-            matching = [
-                cell
-                for cell in self.cells.values()
-                if prepared_as(asked, cell) and ("stored" in cell.condition) == (stored is not None)
-            ]
+            matching = _matching(asked, contents.cells, stored=stored is not None)
             scored = self.wanted.scored(matching)
             setting = find_setting(self.store, asked, matching, run, self.seed, scored)
             conditions = conditions_by_key(asked, stored)
-            found = cells_by_model(matching, setting, conditions, dataset)
+            found = cells_by_model(matching, setting, conditions, part.dataset)
             namesakes = _Namesakes(
-                self.store, self.listing, {name: row.values() for name, row in found.items()}
+                self.store, contents.listing, {name: row.values() for name, row in found.items()}
             )
-            self._groups[key] = _Group(asked, setting, len(conditions), found, namesakes, stored is not None)
+            self._groups[key] = _Group(asked, setting, conditions, found, namesakes, stored is not None)
         return self._groups[key]
 
-    def _open(
-        self,
-        asked: Suite,
-        run: Mapping[str, Any] | None,
-        part_of: Suite | None,
-        models: Sequence[str] | None,
-    ) -> Results:
-        """Return the predictions for a suite of one dataset, of which `run` was the last run.
-
-        A part of another suite has the name it has there, whatever an earlier run has called its data.
-        """
-        kept, listing, wanted = self.store, self.listing, self.wanted
-        asked, setting, count, found, namesakes, stored = self._group(
-            asked, run, asked.name if part_of else None
-        )
-        notes = tuple(namesakes.notes(models))
-        complete = {name: row for name, row in sorted(found.items()) if len(row) == count}
+    def _open(self, part: _Asked, part_of: str, models: Sequence[str] | None, contents: _Contents) -> Results:
+        """Return the predictions for a suite of one dataset."""
+        kept, listing, wanted, run = self.store, contents.listing, self.wanted, part.run
+        group = self._group(part, contents)
+        asked, found, count = group.suite, group.cells, len(group.conditions)
+        notes = tuple(group.namesakes.notes(models))
+        complete = group.complete(found)
         if models is not None:
-            models = [namesakes.newest(name) or name for name in models]
+            models = [group.namesakes.newest(name) or name for name in models]
             for name in models:
                 if name not in found:
                     raise ResultsError(unknown_message(f"model of {kept.location}", name, found))
             found = {name: found[name] for name in models}
         whole = {name: row for name, row in complete.items() if name in found}
-        others = {} if wanted.rescores else {name: row for name, row in complete.items() if name not in found}
         lacking = {name: count - len(row) for name, row in found.items() if name not in whole}
         if not whole:
             raise _incomplete(kept, asked, lacking, count, chosen=models is not None)
@@ -273,30 +368,68 @@ class _Opener:
             for name, row in whole.items()
             if (one := wanted.rescoring(kept, listing, row, classes)) is not None
         }
+        source = ListedStore(kept, listing)
+        others: Mapping[str, Row] = {}
+        if not contents.whole:
+            others = OtherModels(found, source, lambda name: self._complete(part, group, listing, name))
+        elif not wanted.rescores:
+            others = {name: row for name, row in complete.items() if name not in found}
         return Results(
             asked,
-            setting,
-            asked.name if part_of else str(first.data["name"]),
+            group.setting,
+            part.dataset or str(first.data["name"]),
             classes,
             whole,
             lacking,
-            dict.fromkeys([*whole, *others], ListedStore(kept, listing)),
-            self._origins(cell for row in whole.values() for cell in row.values()),
+            dict.fromkeys([*whole, *(others if contents.whole else ())], source),
+            self._origins((cell for row in whole.values() for cell in row.values()), listing),
             outputs=outputs if isinstance(outputs, int) else None,
             rescored=rescored,
-            stored=stored,
-            part_of=part_of.title if part_of else "",
+            stored=group.stored,
+            part_of=part_of,
             notes=notes,
             others=others,
         )
 
-    def _origins(self, cells: Iterable[Cell]) -> tuple[dict[str, Any], ...]:
-        pieces = [piece for cell in cells for piece in self.listing[cell.fingerprint]]
+    def _complete(self, part: _Asked, group: _Group, listing: Listing, name: str | None) -> Mapping[str, Row]:
+        """Return the complete models of a name, or all for None, and add their files to a listing."""
+        contents = self.whole if name is None else self._in_folders([part.suite], [name])
+        assert contents is not None
+        for fingerprint, pieces in contents.listing.items():
+            listing.setdefault(fingerprint, pieces)
+        matching = _matching(group.suite, contents.cells, stored=group.stored)
+        return group.complete(cells_by_model(matching, group.setting, group.conditions, part.dataset))
+
+    def _origins(self, cells: Iterable[Cell], listing: Listing) -> tuple[dict[str, Any], ...]:
+        pieces = [piece for cell in cells for piece in listing[cell.fingerprint]]
         distinct: dict[str, dict[str, Any]] = {}
         for *_, origin in self.store.summaries(pieces):
             for one in flat_origins(origin):
                 distinct.setdefault(json.dumps(one, sort_keys=True), one)
         return tuple(distinct.values())
+
+
+def _matching(asked: Suite, cells: Mapping[str, Cell], *, stored: bool) -> list[Cell]:
+    """Return the cells whose images were prepared and created as those of a suite."""
+    return [
+        cell for cell in cells.values() if prepared_as(asked, cell) and ("stored" in cell.condition) == stored
+    ]
+
+
+def _is_certain(results: Results, run: Mapping[str, Any] | None, seed: int | None) -> bool:
+    """Return whether results from some folders are those from the whole store.
+
+    The models must be complete, and the setting that of the run.
+    """
+    assert run is not None
+    data = run.get("data", {})
+    setting = ResultSetting(
+        str(data.get("digest")),
+        order_of(data),
+        run.get("seed") if seed is None else seed,
+        Scored.of(run.get("labels") or {}),
+    )
+    return not results.incomplete and results.setting == setting and setting.seed is not None
 
 
 def _incomplete(

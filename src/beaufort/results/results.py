@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from beaufort._core.registry import unknown_message
 from beaufort.data.labels import LabelSpace
 from beaufort.results._match import ResultsError, ResultSetting
+from beaufort.results.other_models import ListedStore, OtherModels
 from beaufort.results.predictions import Predictions, read_predictions
 from beaufort.results.rescore import Rescoring, stored_space
-from beaufort.store import Cell, Listing, Store
+from beaufort.store import Cell
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 
@@ -22,13 +24,6 @@ _MAX_BYTES = 2 << 30
 
 Cells = Mapping[str, Mapping[Condition, Cell]]
 """By model and condition."""
-
-
-class ListedStore(NamedTuple):
-    """A store, with a listing of its files at one moment."""
-
-    store: Store
-    listing: Listing
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +88,9 @@ class Results:
         return tuple(self.cells)
 
     @property
-    def possible_baselines(self) -> tuple[str, ...]:
-        """The names of all models that may be the baseline: these, and others in their store."""
-        return (*self.cells, *self.others)
+    def possible_baselines(self) -> Mapping[str, Mapping[Condition, Cell]]:
+        """All models that may be the baseline, by name: these, and others in their store."""
+        return ChainMap(self.others, self.cells)  # type: ignore[arg-type]  # read only; cells come first
 
     def space(self, model: str) -> LabelSpace:
         """Return the label space in which a model's predictions are scored."""
@@ -126,12 +121,17 @@ class Results:
     def _read(self) -> dict[str, Predictions]:
         return {}
 
+    def _source(self, model: str) -> ListedStore | Predictions:
+        if model not in self.sources and isinstance(self.others, OtherModels):
+            return self.others.store
+        return self.sources[model]
+
     def predictions(self, model: str) -> Predictions:
         """Return the predictions of a model; those of a store are read once and cached."""
         cells = self.cells.get(model) or self.others.get(model)
         if cells is None:
             raise ResultsError(unknown_message("model of this store", model, self.cells))
-        source = self.sources[model]
+        source = self._source(model)
         if isinstance(source, Predictions):
             return source
         if model not in self._read:
@@ -165,6 +165,9 @@ def join_results(parts: Sequence[Results]) -> Results:
     first = parts[0]
     for other in parts[1:]:
         _check_comparable(first, other)
+    one_store = _others_of_one_store(parts)
+    if one_store is None:
+        parts = [_with_all_models(part) for part in parts]
     locations: dict[str, set[str]] = {}
     for part in parts:
         for name in part.models:
@@ -182,7 +185,7 @@ def join_results(parts: Sequence[Results]) -> Results:
                 sources.setdefault(name, part.sources[name])
             if name in part.rescored:
                 rescored[known] = part.rescored[name]
-    for part in parts:
+    for part in parts if one_store is None else ():
         for name in part.others.keys() - locations.keys():
             known = name if _same_model(parts, name) else _distinct_name(part, name, parts)
             others[known], sources[known] = part.others[name], part.sources[name]
@@ -201,7 +204,25 @@ def join_results(parts: Sequence[Results]) -> Results:
         stored=first.stored,
         part_of=first.part_of,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        others=dict(sorted(others.items())),
+        others=dict(sorted(others.items())) if one_store is None else one_store.without(locations),
+    )
+
+
+def _others_of_one_store(parts: Sequence[Results]) -> OtherModels | None:
+    """Return the other models of the results if all are of one store, and were not read yet."""
+    found = [part.others for part in parts if isinstance(part.others, OtherModels)]
+    if len(found) < len(parts) or len({id(one.store.store) for one in found}) > 1:
+        return None
+    return found[0]
+
+
+def _with_all_models(results: Results) -> Results:
+    """Return results whose other models were read."""
+    others = results.others
+    if not isinstance(others, OtherModels):
+        return results
+    return replace(
+        results, others=dict(others), sources={**results.sources, **dict.fromkeys(others, others.store)}
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.store._maintenance import Merged, flat_origins
-from beaufort.store.cells import Cell
+from beaufort.store.cells import Cell, folder_name
 from beaufort.store.files import FileStore
 from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece
@@ -37,6 +37,7 @@ __all__ = [
     "Summary",
     "connect",
     "flat_origins",
+    "folder_name",
     "labeled",
     "query",
     "summarize",

@@ -58,6 +58,9 @@ class Disk(Protocol):
     def files(self, folder: str) -> dict[str, str]:
         """List the files below a folder with a tag that changes with the file, without opening any."""
 
+    def entries(self, folder: str) -> dict[str, str | None]:
+        """List the files of one folder with their tags, and its folders with None; empty if it is missing."""
+
     def write(self, path: str, content: bytes) -> None:
         """Write a file, completely or not at all."""
 

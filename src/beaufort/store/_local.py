@@ -12,9 +12,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from beaufort._core.files import remove_leftovers, sync_folder, unused, write_bytes
 from beaufort.store.findings import StoreError, unreadable
+
+T = TypeVar("T")
 
 _GONE = (FileNotFoundError, NotADirectoryError)
 _TRIES = 3
@@ -89,8 +92,14 @@ class LocalDisk:
     # Listing
 
     def files(self, folder: str) -> dict[str, str]:
+        return self._listed(lambda: dict(self._walk(folder)))
+
+    def entries(self, folder: str) -> dict[str, str | None]:
+        return self._listed(lambda: self._scan(folder))
+
+    def _listed(self, read: Callable[[], dict[str, T]]) -> dict[str, T]:
         try:
-            return dict(self._walk(folder))
+            return read()
         except _GONE:
             return {}
         except StoreError:

@@ -105,8 +105,17 @@ class RemoteDisk:
         with self._lock:
             found = {path: "?" for path in self._written if folder == "." or path.startswith(f"{folder}/")}
         for facts in self._below(self._remote.root if folder == "." else self.full(folder)):
-            state = [facts[key] for key in _STATE if key in facts]
-            found[str(facts["name"])[prefix:]] = " ".join(map(str, state))
+            found[str(facts["name"])[prefix:]] = _state(facts)
+        return found
+
+    def entries(self, folder: str) -> dict[str, str | None]:
+        full = self.full(folder)
+        with self._lock:
+            below = [path[len(folder) + 1 :] for path in self._written if path.startswith(f"{folder}/")]
+        found = {path.partition("/")[0]: None if "/" in path else "?" for path in below}
+        for facts in self._request(self.location, lambda: self._here(full)):
+            name = str(facts["name"]).rstrip("/").rpartition("/")[2]
+            found[name] = None if facts["type"] == "directory" else _state(facts)
         return found
 
     def _below(self, full: str) -> list[dict[str, Any]]:
@@ -179,6 +188,11 @@ class RemoteDisk:
             return request()
         except (PermissionError, RemoteError) as error:
             raise StoreError(f"cannot access {what}: {error}") from error
+
+
+def _state(facts: Mapping[str, Any]) -> str:
+    """Return a text that changes with a file."""
+    return " ".join(str(facts[key]) for key in _STATE if key in facts)
 
 
 def list_folders(remote: Remote, folders: Sequence[str]) -> Iterator[dict[str, Any]]:

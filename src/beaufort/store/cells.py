@@ -123,10 +123,10 @@ def _nameless(facts: Facts) -> Facts:
 
 def folder_of(model: str, condition: str) -> str:
     """Return the folder of a cell from the names of its model and condition."""
-    return f"model={_slug(model)}/condition={_slug(condition)}"
+    return f"model={folder_name(model)}/condition={folder_name(condition)}"
 
 
 @lru_cache(maxsize=4096)
-def _slug(name: str) -> str:
-    """Return a name that is valid in every file system and URL."""
+def folder_name(name: str) -> str:
+    """Return the part of a folder's name for a model or a condition: valid in every file system and URL."""
     return re.sub(r"[^A-Za-z0-9._@+-]", "_", name).lstrip(".") or "_"

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +34,7 @@ from beaufort.store._format import DamagedError, NewerFormatError
 from beaufort.store._maintenance import Merged, collect, gather, merge, verify
 from beaufort.store._records import FOLDER as RUNS
 from beaufort.store._records import decode_record, encode_record, is_record
-from beaufort.store.cells import Cell
+from beaufort.store.cells import Cell, folder_name
 from beaufort.store.columns import column_of
 from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece, Slice, by_cell, cover, gaps, spans
@@ -93,6 +93,14 @@ class FileStore:
 
     # Listing
 
+    def has_predictions(self) -> bool:
+        """Return whether there is a file of predictions, without listing all."""
+        for name, state in self.disk.entries(PREDICTIONS).items():
+            path = f"{PREDICTIONS}/{name}"
+            if any(map(Piece.parse, [path] if state is not None else self.disk.files(path))):
+                return True
+        return False
+
     def pieces(self) -> list[Piece]:
         """List the files of predictions without opening any."""
         return sorted(self.files())
@@ -105,6 +113,48 @@ class FileStore:
     def listing(self) -> Listing:
         """Return the files of each cell; pass it to other methods to list the store only once."""
         return by_cell(self.pieces())
+
+    def listing_of(
+        self,
+        models: Iterable[str] | None = None,
+        conditions: Callable[[Sequence[str]], Collection[str]] | None = None,
+    ) -> Listing:
+        """Return the files in the folders of some models and conditions, without listing the others.
+
+        Files that were copied to other places of the store are included where they are seen. A cell whose
+        files are in the folder of another model, because it was renamed, is not found.
+
+        Args:
+            models: names of models; all if None. Other models may share their folders.
+            conditions: function that selects folders of conditions from those of a model, by the names that
+                `folder_name` gives them; all if None.
+        """
+        wanted = None if models is None else {f"model={folder_name(name)}".casefold() for name in models}
+        found: dict[str, str] = {}
+        for name, state in self.disk.entries(PREDICTIONS).items():
+            path = f"{PREDICTIONS}/{name}"
+            if state is not None:
+                found[path] = state
+            elif not name.startswith("model="):
+                found |= self.disk.files(path)
+            elif wanted is None or name.casefold() in wanted:
+                found |= self.disk.files(path) if conditions is None else self._of_model(path, conditions)
+        return by_cell(sorted(piece for path in found if (piece := Piece.parse(path))))
+
+    def _of_model(
+        self, folder: str, conditions: Callable[[Sequence[str]], Collection[str]]
+    ) -> dict[str, str]:
+        """Return the files of some conditions of a model."""
+        found: dict[str, str] = {}
+        start = "condition="
+        entries = self.disk.entries(folder)
+        wanted = conditions([name[len(start) :] for name in entries if name.startswith(start)])
+        for name, state in entries.items():
+            if state is not None:
+                found[f"{folder}/{name}"] = state
+            elif not name.startswith(start) or name[len(start) :] in wanted:
+                found |= self.disk.files(f"{folder}/{name}")
+        return found
 
     # Reading
 
@@ -168,10 +218,10 @@ class FileStore:
     def __contains__(self, cell: Cell) -> bool:
         return bool(self.sound(cell))
 
-    def cells(self) -> dict[str, Cell]:
-        """Return all cells by fingerprint; an error if a cell has no usable file."""
+    def cells(self, listing: Listing | None = None) -> dict[str, Cell]:
+        """Return all cells, or those of a listing, by fingerprint; an error if a cell has no usable file."""
         found: dict[str, Cell] = {}
-        for fingerprint, pieces in self.listing().items():
+        for fingerprint, pieces in (self.listing() if listing is None else listing).items():
             footer = self._retry(fingerprint, pieces, self._any_footer)
             if footer is not None:
                 found[fingerprint] = footer.cell

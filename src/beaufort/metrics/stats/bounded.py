@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -175,6 +176,10 @@ class _Weighted:
     values: NDArray[np.float64]
     counts: NDArray[np.float64]
 
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return float(self.values.min()), float(self.values.max())
+
     @property
     def flipped(self) -> _Weighted:
         return _Weighted(-self.values, self.counts)
@@ -183,9 +188,10 @@ class _Weighted:
         """The chance that the weighted mean is below `at`."""
         from beaufort.metrics.stats._compiled import log_tail_terms
 
-        if self.values.min() >= at:
+        least, most = self._ends
+        if least >= at:
             return 0.0
-        if self.values.max() <= at:
+        if most <= at:
             return 1.0
         point, cumulant, curvature, skew = log_tail_terms(self.values, self.counts, at)
         root = math.copysign(math.sqrt(max(0.0, -2 * cumulant)), point)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,25 +98,35 @@ def resample(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) ->
 
     How resample r weights the images depends on the seed, r and the number of images alone.
     """
-    from beaufort.metrics.stats._compiled import draw_uniform
-
     columns = _columns(values)
     columns = np.hstack([columns, np.ones((len(columns), 1))], dtype=np.float32)  # the last sums the weights
     resamples = validate_count("resamples", resamples)
     n = len(columns)
     step = max(1, min(resamples, _CHUNK // (n + 1)))
-    weights = np.empty((step, n + 1), np.float32)
+    weights = _weights if step == resamples else _draw_weights
     means = np.empty((resamples, columns.shape[1] - 1))
     unseen = np.empty((resamples, 1))
     for start in range(0, resamples, step):
-        some = weights[: min(step, resamples - start)]
+        some = weights(min(step, resamples - start), n + 1, seed & (2**64 - 1), start)
         rows = slice(start, start + len(some))
-        draw_uniform(some, np.uint64(seed & (2**64 - 1)), np.uint64(start))
-        np.log(some, out=some)  # less an exponential number; the sign falls out of the quotients
         sums = some[:, :n] @ columns
         means[rows] = sums[:, :-1] / sums[:, -1:].astype(np.float64)
         unseen[rows] = some[:, n:] / (sums[:, -1:].astype(np.float64) + some[:, n:])
     return Resamples(means, unseen)
+
+
+def _draw_weights(resamples: int, images: int, seed: int, first: int) -> NDArray[np.float32]:
+    """Return the weights of resamples from `first` on, `(resamples, images)`, with a negative sign."""
+    from beaufort.metrics.stats._compiled import draw_uniform
+
+    weights = np.empty((resamples, images), np.float32)
+    draw_uniform(weights, np.uint64(seed), np.uint64(first))
+    np.log(weights, out=weights)  # less an exponential number; the sign falls out of the quotients
+    return weights
+
+
+_weights = lru_cache(maxsize=1)(_draw_weights)
+"""The same weights for every model of a report: as many resamples of as many images."""
 
 
 def _slopes(statistic: Statistic, means: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
