@@ -82,7 +82,7 @@ def test_results_are_those_of_the_whole_store(store: FileStore, monkeypatch: pyt
     assert some.setting == whole.setting
     assert some.origins == whole.origins
     assert dict(some.others) == dict(whole.others)
-    assert list(some.possible_baselines) == list(whole.possible_baselines) == ["net", "rival"]
+    assert some.possible_baselines == whole.possible_baselines == ("net", "rival")
 
 
 def test_names_of_one_folder_and_namesakes_are_told_apart(fill: Fill) -> None:

@@ -58,7 +58,7 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
         name: one of `BASELINE_NAMES`, a model of the store, or `none`; for a suite of sequences also a CSV
             file of a model's values. The suite's if None.
     """
-    suite, models = results.suite, results.possible_baselines
+    suite, models = results.suite, results.baseline_cells
     wanted = suite.baseline if name is None else name
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
@@ -82,7 +82,7 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
 
 def _namesakes(results: Results, wanted: str) -> list[str]:
     """Return the distinct names of the models that share a name."""
-    rows = results.possible_baselines.items()
+    rows = results.baseline_cells.items()
     return [known for known, row in rows if next(iter(row.values())).model["name"] == wanted]
 
 

@@ -88,8 +88,13 @@ class Results:
         return tuple(self.cells)
 
     @property
-    def possible_baselines(self) -> Mapping[str, Mapping[Condition, Cell]]:
-        """All models that may be the baseline, by name: these, and others in their store."""
+    def possible_baselines(self) -> tuple[str, ...]:
+        """The names of all models that may be the baseline: these, and others in their store."""
+        return tuple(self.baseline_cells)
+
+    @property
+    def baseline_cells(self) -> Mapping[str, Mapping[Condition, Cell]]:
+        """All models that may be the baseline; looking up one name does not read the others."""
         return ChainMap(self.others, self.cells)  # type: ignore[arg-type]  # read only; cells come first
 
     def space(self, model: str) -> LabelSpace:

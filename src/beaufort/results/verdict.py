@@ -269,7 +269,7 @@ def score_pair(
     joined = results if reference is None else join_results([results, reference])
     if metric is None and baseline is None and metrics[joined.suite.metrics[0]].unit == "ratio":
         hint = "choose another with baseline (--baseline), or a metric"
-        check_baseline(joined.suite, joined.possible_baselines, hint)
+        check_baseline(joined.suite, joined.baseline_cells, hint)
     models = joined.models[: 1 if reference is None else 2]
     scores = score(
         joined, baseline=baseline, models=models, clusters=clusters, level=level, calibration=False
