@@ -235,7 +235,7 @@ def opened(spec: str) -> Dataset:
 def test_every_kind_is_tested() -> None:
     """Here, or in the tests of layouts with hundreds of directories."""
     places = (
-        *(f"test_{name}.py" for name in ("natural_shifts", "frame_sets", "icons", "relabeled")),
+        *(f"test_{name}.py" for name in ("natural_shifts", "frame_sets", "icons", "imagenet_x", "relabeled")),
         "../corruptions/sequences/test_videos.py",
     )
     elsewhere = "".join((Path(__file__).parent / name).read_text() for name in places)

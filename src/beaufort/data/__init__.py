@@ -28,6 +28,7 @@ from beaufort.data import (  # noqa: F401
     folder,
     huggingface,
     imagenet_val,
+    imagenet_x,
     labels_csv,
     mnist,
     natural_shifts,

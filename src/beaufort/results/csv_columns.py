@@ -10,6 +10,7 @@ from typing import Any
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
+from beaufort.data.imagenet_x import read_factors
 
 MOVEMENTS = {"flip_probability": 1.0, "top5_distance": 15.0}
 """Columns of a baseline's values over sequences, with their largest value."""
@@ -20,11 +21,14 @@ def read_column(text: str) -> dict[str, str]:
 
     Args:
         text: `FILE.csv:COLUMN`. The ids of the images are in the column `id`, or else in the first
-            one. `beaufort query "select distinct id from predictions"` lists them.
+            one. `beaufort query "select distinct id from predictions"` lists them. The annotations of
+            ImageNet-X have the column `factor`: `imagenet_x_val_top_factor.jsonl:factor`.
     """
     file, _, column = text.rpartition(":")
     if not file or not column:
         raise OptionError(f"column must be FILE.csv:COLUMN, got {text!r}")
+    if file.endswith(".jsonl") and column == "factor":
+        return read_factors(file)
     header, rows = _read(file)
     if column not in header:
         raise OptionError(unknown_message(f"column of {file}", column, header))

@@ -54,6 +54,7 @@ SHIFT_SUITE_NAMES = (
     "vid-robust",
     "ytbb-robust",
     "stylized-imagenet",
+    "imagenet-x",
     "icons-50-style",
     "icons-50-subtype",
     "icons-50-subtype-released",
