@@ -53,9 +53,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def suite(*shifts: str, **more: str) -> Suite:
+def suite(*shifts: str, images: str | None = None) -> Suite:
     return Suite(
-        name="few", version=1, dataset="imagenet-val", shifts=shifts or FEW, labels="imagenet-1k", **more
+        name="few",
+        version=1,
+        dataset="imagenet-val",
+        shifts=shifts or FEW,
+        labels="imagenet-1k",
+        images=images,
     )
 
 
