@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
 from beaufort.data import Dataset
+from beaufort.models import as_model
 from beaufort.report import FORMATS, to_table, to_text, write_report, write_table
 from beaufort.report.formats import find_format
-from beaufort.results import Scores
+from beaufort.results import Scores, evaluate
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -104,7 +105,7 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
         ),
         (["-o", "report"], ".json, got report, or pass --format"),
         (["-o", "."], "output must be a file"),
-        (["--model", "unfinished"], "lacks 9 conditions"),
+        (["--model", "unfinished"], "lacks 9 of the 10 conditions"),
         (["--model", "goood"], "did you mean 'good'"),
     ],
 )
@@ -158,3 +159,20 @@ def test_the_command_writes_no_page_into_another_file(store: Path, tmp_path: Pat
     card = tmp_path / "README.md"
     assert run(store, "-o", card, "--format", "card", "--intervals", "resamples=200")[0] == 0
     assert card.read_text(encoding="utf-8").startswith("---\nmodel-index:")
+
+
+def test_the_plain_name_selects_the_newest_of_two_versions(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), np.uint8)
+    for version in ("1", "2"):
+        model = as_model(
+            lambda images, gain=float(version): gain * images.mean(axis=(1, 2), dtype=np.float32),
+            name="net",
+            classes=3,
+            version=version,
+        )
+        evaluate(model, ["contrast"], (images, np.arange(40) % 3), tmp_path)
+    code, said = run(tmp_path, "--format", "csv", "--model", "net")
+    assert code == 0, said
+    assert len(set(re.findall(r"net#\w{8}(?=,)", said))) == 1
+    code, said = run(tmp_path, "--format", "csv", "--model", "other")
+    assert (code, "'other'" in said) == (2, True)

@@ -255,7 +255,7 @@ def evaluate(
         rows.append((one.model, mark, one.kind, f"{one.accuracy:.1%}", f"{one.category_mean:.1%}"))
     typer.echo(table(rows))
     if any(one.surrogate for one in scores):
-        typer.echo("the accuracy of surrogates is low by construction: the images are those they fail on")
+        typer.echo("the accuracy of surrogates is low by construction: their failures selected the images")
     typer.echo(printable(output / "index.html"))
 
 

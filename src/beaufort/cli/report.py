@@ -130,9 +130,11 @@ def report(
         check_output(target)
     bootstrap = parse_intervals(intervals, resamples=1000, seed=0)
     scoring = parse_labels(labels)
+    locations = tuple(dict.fromkeys(stores))
+    selected = model if len(locations) == 1 and model else None  # names of several stores are joined first
     opened = [
-        open_parts(one, suite=suite, seed=seed, candidates=model or None, **scoring)
-        for one in dict.fromkeys(stores)
+        open_parts(one, suite=suite, seed=seed, models=selected, candidates=model or None, **scoring)
+        for one in locations
     ]
     clusters = read_column(cluster_by)
     if abstention:
@@ -146,7 +148,7 @@ def report(
         for name, value in others.items():
             if value:
                 raise OptionError(f"--table abstention and {name} cannot be used together")
-        text = _abstention(opened, kind, model, clusters, layout)
+        text = _abstention(opened, kind, None if selected else model, clusters, layout)
         if target is None:
             typer.echo(printable(text, keep="\n\t"), nl=False)
         else:
@@ -156,7 +158,7 @@ def report(
     several_scores = []
     for parts in pair_parts(opened):
         results = parts[0] if len(parts) == 1 else join_results(parts)
-        wanted = _wanted(results, model)
+        wanted = _wanted(results, [*results.cells, *results.incomplete] if selected else model)
         several_scores.append(
             score(
                 results,

@@ -265,7 +265,7 @@ def correlate(
     names = [*(() if synthetic else synthetic_shifts(loaded)), *(() if natural else natural_shifts(loaded))]
     if missing := [name for name in names if name not in rows and name not in columns]:
         typer.echo(
-            f"\nomitted, because too few models have an accuracy or all have the same: "
+            f"\nomitted (too few models with an accuracy, or equal accuracies for all models):  "
             f"{printable(', '.join(missing))}"
         )
 

@@ -133,7 +133,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     except Exception as error:  # a damaged header may be any text, and NumPy parses it
         raise ValueError(f"its header is damaged: {error}") from None
     if min(shape, default=0) < 0:
-        raise ValueError(f"its header is damaged: the shape {shape}")
+        raise ValueError(f"its header is damaged: invalid shape {shape}")
     if dtype.hasobject:
         raise ValueError("it contains pickled Python objects")
     if fortran_order and len(shape) > 1:

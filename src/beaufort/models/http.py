@@ -211,7 +211,7 @@ class Service:
         if seconds is None:
             seconds = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt) * random.uniform(0.5, 1)
         elif seconds > self.longest_wait_s:
-            raise self._error(f"asks to retry after {seconds:.0f} s ({problem})")
+            raise self._error(f"requested a retry only after {seconds:.0f} s ({problem})")
         self.sleep(seconds)
 
     def _headers(self) -> dict[str, str]:
@@ -224,7 +224,7 @@ class Service:
         if self.token is not None:
             secret = self._secret()
             if not secret or not secret.isascii() or not secret.isprintable():
-                raise self._error(f"requires a token in the environment variable {self.token}")
+                raise self._error("requires a token in the environment variable named by the option token")
             headers["Authorization"] = f"Bearer {secret}"
         return headers
 

@@ -27,9 +27,10 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
     yield f"{title} of {verdict.model}: {verdict.value:.2%}"
     if verdict.reference is not None:
         yield f"{title} of the reference {verdict.reference}: {verdict.reference_value:.2%}"
-    for version in verdict.details.versions if verdict.details else ():
-        if words := _version_words(version):
-            yield f"version of {version.name}: {words}"
+    if verdict.details is not None:
+        for name, version in zip(_version_names(verdict.details), verdict.details.versions, strict=True):
+            if words := _version_words(version):
+                yield f"version of {name}: {words}"
     for check in verdict.checks:
         yield f"{check.decision}: {check.requirement}: {check.statement}; {verdict.reason(check)}"
     yield f"gate: {verdict.decision} ({_basis(verdict)})"
@@ -62,9 +63,17 @@ def _version_words(version: ModelVersion) -> str:
     return ", ".join(filter(None, parts))
 
 
+def _version_names(details: VerdictDetails) -> list[str]:
+    """Return different names of the new model and the reference, also if both have the same name."""
+    names = [version.name for version in details.versions]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{name} ({role})" for name, role in zip(names, ("new", "reference"), strict=True)]
+
+
 def verdict_markdown(verdict: Verdict) -> str:
     """Return a heading, a table of the checks, the versions of the models, and a table by corruption."""
-    against = "" if verdict.reference is None else f", against {verdict.reference}"
+    against = "" if verdict.reference is None else f", compared with the reference {verdict.reference}"
     against += f", on {verdict.dataset}" if verdict.dataset else ""
     lines = [
         f"### {_SIGNS[verdict.decision]} Robustness gate: {verdict.decision}",
@@ -86,14 +95,14 @@ def verdict_markdown(verdict: Verdict) -> str:
 
 
 def _version_lines(details: VerdictDetails) -> Iterator[str]:
-    for version in details.versions:
+    for name, version in zip(_version_names(details), details.versions, strict=True):
         if words := _version_words(version):
-            yield f"- {escape_markdown(version.name)}: {escape_markdown(words)}"
+            yield f"- {escape_markdown(name)}: {escape_markdown(words)}"
 
 
 def _change_lines(details: VerdictDetails) -> Iterator[str]:
     """Yield a folded table of the error under each corruption."""
-    names = [escape_markdown(version.name) for version in details.versions]
+    names = [escape_markdown(name) for name in _version_names(details)]
     more = ["difference in points"] if len(names) > 1 else []
     yield from ("", "<details><summary>Error by corruption, in percent</summary>", "")
     yield f"| corruption | {' | '.join([*names, *more])} |"

@@ -184,7 +184,7 @@ def load_filter(texts: str | ImageFilter | Sequence[str]) -> ImageFilter:
         return texts
     texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise OptionError(f"filter must be a text such as clahe:clip=2,tiles=8, got {texts!r:.60}")
+        raise OptionError(f"filter must be a string such as clahe:clip=2,tiles=8, got {texts!r:.60}")
     return ImageFilter(tuple(map(_step, texts)))
 
 
