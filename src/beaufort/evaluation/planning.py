@@ -300,7 +300,6 @@ def _make_plan(
     _check_shifts(models, every, keep_models=keep_models)
     identities = [_model_facts(model, options) for model in models]
     _check_distinct(identities)
-    listing = store.listing()
     sides = [
         (_Lazy(lambda source=source: source.facts), _condition_facts(conditions, source))  # type: ignore[misc]
         for source, conditions in sources
@@ -315,8 +314,13 @@ def _make_plan(
                 PlannedCell(model, condition, (identity, mine, fact), whole, space, source, index)
                 for condition, fact in zip(conditions, facts, strict=True)
             ]
-    if listing:  # in an empty store, the first batch does not wait for the digest of the data
+    listing: Listing = {}
+    if isinstance(store, FileStore) and (listing := store.listing_of(names)):
         cells = list(_with_gaps(cells, store, listing))
+    if not listing or any(one.gaps for one in cells):  # a renamed model has predictions in other folders
+        listing = store.listing()
+        if listing:  # in an empty store, the first batch does not wait for the digest of the data
+            cells = list(_with_gaps(cells, store, listing))
     return Plan(tuple(source for source, _ in sources), tuple(cells), listing, store, suite, options)
 
 
@@ -351,14 +355,16 @@ def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
 
 
 def _with_gaps(cells: Sequence[PlannedCell], store: Store, listing: Listing) -> Iterator[PlannedCell]:
-    """Yield the cells with the gaps of the store; files are read concurrently."""
+    """Yield the cells, those with gaps with the gaps of the store; files are read concurrently."""
 
     def gaps(one: PlannedCell) -> tuple[Range, ...]:
         return tuple(store.missing(one.cell, one.source.count, listing))
 
+    todo = [one for one in cells if one.gaps]
     with ThreadPoolExecutor(_READERS, thread_name_prefix="beaufort planning") as pool:
-        for cell, left in zip(cells, pool.map(gaps, cells), strict=True):
-            yield replace(cell, gaps=left)
+        found = dict(zip(map(id, todo), pool.map(gaps, todo), strict=True))
+    for cell in cells:
+        yield replace(cell, gaps=found[id(cell)]) if id(cell) in found else cell
 
 
 def _check_shifts(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:

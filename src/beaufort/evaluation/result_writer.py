@@ -114,7 +114,8 @@ class ResultWriter:
         None for cells that have `failed`.
         """
         self.flush()
-        listing = self._store.listing()
+        resumed = not any(one.images for one in self._cells)  # nothing was written
+        listing = self.listing if resumed else self._store.listing()
         scattered = [one.cell for one in self._cells if len(listing.get(one.cell.fingerprint, ())) > 1]
         if scattered:
             list(self._pool.map(lambda cell: self._gather(cell, listing), scattered))

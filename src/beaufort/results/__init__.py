@@ -34,9 +34,10 @@ from beaufort.results.open import (
     open_targets,
     stored_suites,
 )
+from beaufort.results.other_models import ListedStore
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
-from beaufort.results.results import ListedStore, Results, join_results, pair_parts
+from beaufort.results.results import Results, join_results, pair_parts
 from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
 from beaufort.results.scoring import score

@@ -26,15 +26,17 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
-from beaufort.results.other_models import ConditionFolders, OtherModels, Row, names_in_folders
+from beaufort.results.other_models import ConditionFolders, ListedStore, OtherModels, Row, names_in_folders
 from beaufort.results.rescore import WantedScoring
-from beaufort.results.results import ListedStore, Results
-from beaufort.store import Cell, FileStore, Listing, StoreError, flat_origins
+from beaufort.results.results import Results
+from beaufort.store import Cell, FileStore, Listing, Piece, StoreError, flat_origins
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 
 _BETWEEN = "::"
 """Separator of a store and a model."""
+_MAX_KEPT = 20_000
+"""Number of files whose provenance is kept in memory."""
 
 
 def open_results(
@@ -133,18 +135,14 @@ def open_targets(
         suite: as for `open_results`.
         seed: as for `open_results`.
     """
-    targets = [_Target.parse(text, role, store) for text, role in targets]
+    parsed = [_Target.parse(text, role, store) for text, role in targets]
     openers: dict[str, _Opener] = {}
     names: dict[str, list[str]] = {}
-    for one in targets:
+    for one in parsed:
         openers.setdefault(one.location, _Opener(one.location, seed, WantedScoring()))
         names.setdefault(one.location, []).append(one.model)
-    return [
-        _open_target(
-            one, suite, openers[one.location], names[one.location] if all(names[one.location]) else None
-        )
-        for one in targets
-    ]
+    candidates = {location: some if all(some) else None for location, some in names.items()}
+    return [_open_target(one, suite, openers[one.location], candidates[one.location]) for one in parsed]
 
 
 class _Target(NamedTuple):
@@ -207,8 +205,20 @@ class _Contents(NamedTuple):
 
     listing: Listing
     cells: Mapping[str, Cell]
-    whole: bool = True
+    provenance: Mapping[Piece, Mapping[str, Any]]
+    """Provenance of some files."""
+    whole: bool
     """Whether these are all cells of the store."""
+
+    @classmethod
+    def read(cls, store: FileStore, listing: Listing, *, whole: bool) -> _Contents:
+        cells: dict[str, Cell] = {}
+        provenance: dict[Piece, Mapping[str, Any]] = {}
+        for piece, footer in store.first_footers(listing):
+            cells[piece.fingerprint] = footer.cell
+            if len(provenance) < _MAX_KEPT:
+                provenance[piece] = footer.provenance
+        return cls(listing, cells, provenance, whole)
 
 
 class _Group(NamedTuple):
@@ -260,8 +270,7 @@ class _Opener:
     def whole(self) -> _Contents:
         """All cells of the store."""
         if self._whole is None:
-            listing = self.store.listing()
-            self._whole = _Contents(listing, self.store.cells(listing))
+            self._whole = _Contents.read(self.store, self.store.listing(), whole=True)
             if not self._whole.cells:
                 location = self.store.location
                 raise ResultsError(
@@ -320,7 +329,7 @@ class _Opener:
             if names is None and not folders.useful:
                 return None
             listing = self.store.listing_of(names, folders if folders.useful else None)
-            self._read[key] = _Contents(listing, self.store.cells(listing), whole=False)
+            self._read[key] = _Contents.read(self.store, listing, whole=False)
         return self._read[key]
 
     def _group(self, part: _Asked, contents: _Contents) -> _Group:
@@ -382,7 +391,7 @@ class _Opener:
             whole,
             lacking,
             dict.fromkeys([*whole, *(others if contents.whole else ())], source),
-            self._origins((cell for row in whole.values() for cell in row.values()), listing),
+            self._origins((cell for row in whole.values() for cell in row.values()), contents),
             outputs=outputs if isinstance(outputs, int) else None,
             rescored=rescored,
             stored=group.stored,
@@ -400,11 +409,12 @@ class _Opener:
         matching = _matching(group.suite, contents.cells, stored=group.stored)
         return group.complete(cells_by_model(matching, group.setting, group.conditions, part.dataset))
 
-    def _origins(self, cells: Iterable[Cell], listing: Listing) -> tuple[dict[str, Any], ...]:
-        pieces = [piece for cell in cells for piece in listing[cell.fingerprint]]
+    def _origins(self, cells: Iterable[Cell], contents: _Contents) -> tuple[dict[str, Any], ...]:
         distinct: dict[str, dict[str, Any]] = {}
-        for *_, origin in self.store.summaries(pieces):
-            for one in flat_origins(origin):
+        for piece in (piece for cell in cells for piece in contents.listing[cell.fingerprint]):
+            known = contents.provenance.get(piece)
+            origins = [known] if known is not None else [one[-1] for one in self.store.summaries([piece])]
+            for one in (one for origin in origins for one in flat_origins(origin)):
                 distinct.setdefault(json.dumps(one, sort_keys=True), one)
         return tuple(distinct.values())
 

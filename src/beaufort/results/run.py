@@ -40,7 +40,8 @@ from beaufort.metrics import metrics
 from beaufort.metrics.stats import clopper_pearson, looks
 from beaufort.results._match import ResultSetting, Scored, order_of
 from beaufort.results.baseline import check_baseline
-from beaufort.results.results import ListedStore, Results
+from beaufort.results.other_models import ListedStore
+from beaufort.results.results import Results
 from beaufort.results.score_tables import data_frame
 from beaufort.results.scores import Scores
 from beaufort.results.scoring import score

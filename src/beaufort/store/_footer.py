@@ -124,9 +124,9 @@ def _footer(piece: Piece, notes: Mapping[str, str], rows: int) -> Footer:
     return footer
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def _cell(text: str) -> Cell:
-    """Parse a cell; cached, because consecutive pieces of a cell have the same text."""
+    """Parse a cell; cached, because the pieces of a cell have the same text and are read several times."""
     return Cell.from_json(text)
 
 

@@ -97,6 +97,11 @@ def footer_size(tail: bytes) -> int:
 
 def read_notes(footer: bytes) -> tuple[Notes, int]:
     """Return the checked notes of a footer, and the number of rows."""
+    notes, metadata = _read_footer(footer)
+    return notes, metadata.num_rows
+
+
+def _read_footer(footer: bytes) -> tuple[Notes, pq.FileMetaData]:
     sealed = _seal(footer)
     if sealed and not _holds(footer, sealed) and not _is_newer(footer, sealed):
         raise DamagedError("the checksum of its footer does not match")
@@ -115,7 +120,7 @@ def read_notes(footer: bytes) -> tuple[Notes, int]:
         raise DamagedError("its footer has no checksum")
     if version < 2 and _copy_of_notes(raw) != notes:
         raise DamagedError("the two copies of its notes differ")
-    return notes, metadata.num_rows
+    return notes, metadata
 
 
 def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Table, Notes]:
@@ -124,29 +129,29 @@ def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Tab
     Parsing is single-threaded and from memory: threads of Arrow that hold a Python file abort the process if
     the interpreter exits.
     """
-    notes, _ = _checked_notes(content)
+    notes, metadata = _checked_notes(content)
     if _is_old(notes):
         table = _checked_old_table(content, notes)
         return (table if columns is None else table.select(list(columns))), notes
-    return _parse(content, columns), notes
+    return _parse(content, columns, metadata), notes
 
 
 def check(content: bytes) -> tuple[Notes, int]:
     """Return the notes of a file and the number of rows, every byte checked."""
-    notes, rows = _checked_notes(content)
+    notes, metadata = _checked_notes(content)
     if _is_old(notes):
         _checked_old_table(content, notes)
-    return notes, rows
+    return notes, metadata.num_rows
 
 
-def _checked_notes(content: bytes) -> tuple[Notes, int]:
+def _checked_notes(content: bytes) -> tuple[Notes, pq.FileMetaData]:
     at = len(content) - footer_size(content)
     if at < 0:
         raise DamagedError("the file is truncated")
-    notes, rows = read_notes(content[at:])
+    notes, metadata = _read_footer(content[at:])
     if not _is_old(notes) and _digest(content[:at]).decode() != notes.get(_CONTENT):
         raise DamagedError("the checksum of its rows does not match")
-    return notes, rows
+    return notes, metadata
 
 
 def is_sealed(content: bytes) -> bool:
@@ -169,9 +174,14 @@ def _checked_old_table(content: bytes, notes: Notes) -> pa.Table:
     return table
 
 
-def _parse(content: bytes, columns: Sequence[str] | None) -> pa.Table:
+def _parse(
+    content: bytes, columns: Sequence[str] | None, metadata: pq.FileMetaData | None = None
+) -> pa.Table:
+    """Return the rows; pages have checksums of their own, which are verified without `metadata` only."""
     try:
-        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        file = pq.ParquetFile(
+            pa.BufferReader(content), metadata=metadata, page_checksum_verification=metadata is None
+        )
         wanted = None if columns is None else list(columns)
         table = from_stored(file.read(columns=wanted, use_threads=False)).replace_schema_metadata(None)
         return table if wanted is None else table.select(wanted)

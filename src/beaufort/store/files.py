@@ -218,20 +218,22 @@ class FileStore:
     def __contains__(self, cell: Cell) -> bool:
         return bool(self.sound(cell))
 
-    def cells(self, listing: Listing | None = None) -> dict[str, Cell]:
-        """Return all cells, or those of a listing, by fingerprint; an error if a cell has no usable file."""
-        found: dict[str, Cell] = {}
-        for fingerprint, pieces in (self.listing() if listing is None else listing).items():
-            footer = self._retry(fingerprint, pieces, self._any_footer)
-            if footer is not None:
-                found[fingerprint] = footer.cell
-        return found
+    def cells(self) -> dict[str, Cell]:
+        """Return all cells by fingerprint; an error if a cell has no usable file."""
+        return {piece.fingerprint: footer.cell for piece, footer in self.first_footers(self.listing())}
 
-    def _any_footer(self, pieces: Sequence[Piece]) -> Footer | None:
+    def first_footers(self, listing: Listing) -> Iterator[tuple[Piece, Footer]]:
+        """Yield the first usable file of each cell with its footer; an error if a cell has none."""
+        for fingerprint, pieces in listing.items():
+            found = self._retry(fingerprint, pieces, self._any_footer)
+            if found is not None:
+                yield found
+
+    def _any_footer(self, pieces: Sequence[Piece]) -> tuple[Piece, Footer] | None:
         fault: FaultyFileError | None = None
         for piece in pieces:
             try:
-                return self.footer(piece)
+                return piece, self.footer(piece)
             except FaultyFileError as error:
                 fault = fault or error
         if fault is not None:
