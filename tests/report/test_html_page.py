@@ -80,7 +80,7 @@ def test_without_scripts_the_numbers_are_there(scores: Scores) -> None:
         low, high = (f"{100 * value:.1f}" for value in (model.headline.low, model.headline.high))
         assert f"{100 * model.headline.value:.1f} [{low}, {high}]" in page.text
     assert "unfinished lacks 9 conditions" in page.text
-    assert page.tags.count("table") == 2
+    assert page.tags.count("table") == 3
     assert len(set(page.ids)) == len(page.ids)
 
 

@@ -15,7 +15,7 @@ from beaufort._core.errors import OptionError
 from beaufort.evaluation import RunOptions
 from beaufort.metrics import accuracy_at_coverage, area_under_risk_coverage, fit_temperature
 from beaufort.models import as_model
-from beaufort.results import Results, evaluate, open_results, score_abstention
+from beaufort.results import Results, evaluate, open_results, score_abstention, selective_by_severity
 from beaufort.results.abstention import aurc_form, selective_form, stored_logits
 from beaufort.store import FileStore
 from beaufort.suites import Suite
@@ -169,9 +169,35 @@ def test_the_table(kept: str, tmp_path: Path) -> None:
     invoke("report", kept, "--table", "abstention", "--format", "latex", code=2)
 
 
+def test_the_page_has_means_by_severity(kept: str, results: Results, tmp_path: Path) -> None:
+    (found,) = score_abstention(results)
+    by_severity = selective_by_severity(results.predictions("net"))
+    assert list(by_severity) == ["clean", "1", "5"]
+    assert by_severity["clean"].aurc == found.conditions[0].aurc
+    strong = [one for one in found.conditions if one.condition.severity == 5]
+    assert by_severity["5"].aurc.value == pytest.approx(np.mean([one.aurc.value for one in strong]))
+    assert by_severity["5"].selective.value == pytest.approx(np.mean([one.selective.value for one in strong]))
+    target = tmp_path / "report.html"
+    invoke("report", kept, "-o", str(target))
+    page = target.read_text(encoding="utf-8")
+    assert "AURC, severity 5" in page
+    assert f"{100 * by_severity['5'].aurc.value:.1f}" in page
+
+
 def test_fractions_are_not_percent(results: Results) -> None:
     with pytest.raises(OptionError, match="coverage"):
         score_abstention(results, coverage=80)
+
+
+def test_intervals_stay_between_0_and_1(fill: Fill) -> None:
+    for skill in (0.0, 1.0):
+        store = fill(f"s{skill}", {"net": skill}, alike=0, images=30)
+        (found,) = score_abstention(open_results(store))
+        for one in found.conditions:
+            for value in (one.aurc, one.selective):
+                assert 0 <= value.low <= value.value + 1e-12
+                assert value.value - 1e-12 <= value.high <= 1 + 1e-12
+                assert value.low < value.high
 
 
 def draw(rng: np.random.Generator, n: int, accuracy: float, slope: int) -> tuple[np.ndarray, np.ndarray]:

@@ -139,6 +139,21 @@ def test_the_gate_has_three_decisions() -> None:
     assert (once.images_needed or 0) > 400
 
 
+def test_an_undecided_gate_reports_the_images_of_the_adjusted_interval() -> None:
+    first, second = made(np.random.default_rng(0), 400, [0.0, 0.03, 0.0])
+    flips = second.top[..., 0] != 0
+    rate = float(flips[1].mean())
+    limit = clopper_pearson(int(flips[1].sum()), 400).low - 0.0005  # excluded, were it one condition
+    old = Results.of(SHORT, {"old": predictions(first.top[..., 0], first.labels, "old")})
+    new = Results.of(SHORT, {"new": predictions(second.top[..., 0], second.labels, "new")})
+    check = next(one for one in gate(new, old, max_flips=limit).checks if one.name == "flips")
+    assert check.decision is Decision.UNDECIDED
+    needed = check.images_needed
+    assert needed is not None
+    assert needed > 410
+    assert clopper_pearson(round(rate * needed), needed, 1 - 0.05 / 3).low == pytest.approx(limit, abs=0.002)
+
+
 def test_a_model_agrees_with_itself_exactly(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}))
     verdict = gate(results, results, max_drop=0.0, max_flips=0.0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from beaufort._core.text import counted, csv_text, spreadsheet_cell
 from beaufort._core.validation import validate_choice
 from beaufort.metrics.stats import Estimate
 from beaufort.report.markdown import escape_markdown
-from beaufort.results import Abstention
+from beaufort.report.summary_tables import Table
+from beaufort.results import Abstention, Scores, selective_by_severity
 
 METHOD_TITLES = {"lac": "LAC", "aps": "APS", "raps": "RAPS"}
 
@@ -135,3 +137,35 @@ ABSTENTION_FORMATS: Mapping[str, Callable[[Sequence[Abstention]], str]] = {
     "json": _json,
 }
 """Formats of `abstention_table`."""
+
+
+def selective_table(scores: Scores, coverage: float = 0.8) -> Table | None:
+    """Return a row per model: AURC and accuracy at a coverage, on clean images and at each severity.
+
+    None if the scores have no calibration, or if images form clusters.
+    """
+    if not scores.models[0].calibration or scores.clusters != scores.images:
+        return None
+    found = {
+        name: selective_by_severity(replace(one, model=name), coverage, scores.level)
+        for name, one in scores.predictions([model.model for model in scores.models]).items()
+    }
+    groups = list(next(iter(found.values())))
+    titles = [name if name in ("clean", "corrupted") else f"severity {name}" for name in groups]
+    share = f"accuracy at {100 * coverage:g} %"
+    header = ("Model", *(f"AURC, {title}" for title in titles), *(f"{share}, {title}" for title in titles))
+    rows = [
+        (
+            name,
+            *(one[group].aurc for group in groups),
+            *(one[group].selective for group in groups),
+        )
+        for name, one in found.items()
+    ]
+    caption = (
+        "Selective prediction, in percent: AURC, the mean error on the k most confident images over all k, "
+        f"and the accuracy if only the {100 * coverage:g} % most confident images are predicted; means over "
+        f"corruptions, with {100 * scores.level:g} % intervals over images."
+    )
+    marks = ("", *("lower" for _ in groups), *("higher" for _ in groups))
+    return Table(caption, header, tuple(rows), marks)

@@ -6,18 +6,20 @@ the provenance. `data/*.js` draws the figures from one block of JSON.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from beaufort._core.pages import render
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate, Ranked
+from beaufort.report.abstention import selective_table
 from beaufort.report.examples import MISTAKES, Examples
 from beaufort.report.figure_numbers import MOST_COMPARED, baseline_errors, find_worst_classes, has_curves
 from beaufort.report.headline import Headline, about, headline
 from beaufort.report.page_data import page_data
 from beaufort.report.provenance import provenance_facts
-from beaufort.report.summary_tables import baseline_words, error_of, optional_tables
+from beaufort.report.summary_tables import Table, baseline_words, error_of, optional_tables
 from beaufort.report.wording import default_title, families, shown, units, words
 from beaufort.results import ModelScores, Scores
 
@@ -49,7 +51,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         examples: from `examples_of_data` or `examples_of_images`; the page has no images if None.
         title: title of the page; derived from the models and the suite if None.
     """
-    worst = find_worst_classes(scores)
+    worst, tables = find_worst_classes(scores), _tables(scores)
     first = headline(scores, scores.models[0])
     two = {"start": {"model": 0, "compare": 1}} if len(scores.models) == 2 else {}
     return render(
@@ -63,10 +65,10 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         gauge=_gauge(scores, first),
         about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
         notes=scores.notes,
-        navigation=_navigation(scores),
+        navigation=_navigation(scores, tables),
         models=[model.model for model in scores.models],
         ranking=_ranking(scores),
-        parts=list(optional_tables(scores).values()),
+        parts=list(tables.values()),
         examples=examples,
         most_mistakes=MISTAKES,
         worst_note=worst.note,
@@ -75,7 +77,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
     )
 
 
-def _navigation(scores: Scores) -> dict[str, str]:
+def _navigation(scores: Scores, tables: Mapping[str, Table]) -> dict[str, str]:
     """Return the titles of the sections by id."""
     several = len(scores.models) > 1
     titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
@@ -83,7 +85,7 @@ def _navigation(scores: Scores) -> dict[str, str]:
     if has_curves(scores):
         titles["curves"] = "Curves"
     titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
-    if parts := " and ".join(optional_tables(scores)):
+    if parts := " and ".join(tables):
         titles["parts"] = parts[0].upper() + parts[1:]
     return titles | {
         "examples": "Examples",
@@ -91,6 +93,13 @@ def _navigation(scores: Scores) -> dict[str, str]:
         "classes": "Classes",
         "made": "Provenance",
     }
+
+
+def _tables(scores: Scores) -> dict[str, Table]:
+    """Return the tables of the section after the figures, by their subject."""
+    selective = selective_table(scores)
+    tables = optional_tables(scores)
+    return tables if selective is None else tables | {"abstention": selective}
 
 
 def _against(scores: Scores) -> str:

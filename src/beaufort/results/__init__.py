@@ -7,8 +7,10 @@ from beaufort.results.abstention import (
     Abstention,
     ConditionAbstention,
     PredictionSetScore,
+    SelectiveScores,
     TemperatureScaling,
     score_abstention,
+    selective_by_severity,
 )
 from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline, published_baseline
 from beaufort.results.calibration import BINS, Calibration
@@ -83,6 +85,7 @@ __all__ = [
     "Scores",
     "SeedSpread",
     "Seeds",
+    "SelectiveScores",
     "SharedPredictions",
     "ShiftScore",
     "Spread",
@@ -113,6 +116,7 @@ __all__ = [
     "scalars",
     "score",
     "score_abstention",
+    "selective_by_severity",
     "shift_scores",
     "spread_of_accuracies",
     "spread_of_results",

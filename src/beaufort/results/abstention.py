@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from beaufort.metrics import (
 from beaufort.metrics.abstention import block_means, covered_count, sorted_blocks
 from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.models.scoring import score_logits
-from beaufort.results.calibration import Calibration, calibrate
+from beaufort.results.calibration import Calibration, calibrate, calibration_rows
 from beaufort.results.linear import Clusters, Linear, find_clusters
 from beaufort.results.predictions import Predictions, SharedPredictions
 from beaufort.results.results import Results
@@ -140,12 +140,8 @@ def score_abstention(
             ConditionAbstention(
                 condition,
                 _proportion(predictions.correct[row], units, level),
-                aurc_form(predictions.confidence[row], predictions.correct[row])
-                .clustered(units)
-                .estimate(level),
-                selective_form(predictions.confidence[row], predictions.correct[row], coverage)
-                .clustered(units)
-                .estimate(level),
+                _fraction(aurc_form(*_pair(predictions, row)).clustered(units), level),
+                _fraction(selective_form(*_pair(predictions, row), coverage).clustered(units), level),
                 sets.get(condition, ()),
             )
             for row, condition in enumerate(predictions.conditions)
@@ -157,6 +153,17 @@ def score_abstention(
             )
         )
     return tuple(found)
+
+
+def _pair(predictions: Predictions, row: int) -> tuple[NDArray[np.float32], Flags]:
+    """Return the confidence and whether the prediction is correct, under one condition."""
+    return predictions.confidence[row], predictions.correct[row]
+
+
+def _fraction(form: Linear, level: float) -> Estimate:
+    """Return the interval of a number from 0 to 1, whose influences may be outside."""
+    one = form.estimate(level)
+    return replace(one, low=max(one.low, 0.0), high=min(one.high, max(1.0, one.value)))
 
 
 def aurc_form(confidence: NDArray[Any], correct: Flags) -> Linear:
@@ -197,7 +204,33 @@ def selective_form(confidence: NDArray[Any], correct: Flags, coverage: float) ->
     values = np.empty(n)
     values[order] = at + covered * (right[order] - at) / share
     low, high = at - at / share, at + (1 - at) / share
-    return Linear(values, {"": np.array([low, high - low])}, low)
+    return Linear(values, {"": np.array([high - low])}, low)
+
+
+class SelectiveScores(NamedTuple):
+    """Selective prediction on several conditions together."""
+
+    aurc: Estimate
+    """Area under the risk–coverage curve, the mean over conditions."""
+    selective: Estimate
+    """Accuracy at the coverage, the mean over conditions."""
+
+
+def selective_by_severity(
+    predictions: Predictions, coverage: float = 0.8, level: float = 0.95
+) -> dict[str, SelectiveScores]:
+    """Return selective prediction on clean images and at each severity, the mean over corruptions.
+
+    Suites with one published severity have `clean` and `corrupted`.
+    """
+    found = {}
+    for name, rows in calibration_rows(predictions).items():
+        pairs = [_pair(predictions, row) for row in rows]
+        found[name] = SelectiveScores(
+            _fraction(Linear.mean([aurc_form(*pair) for pair in pairs]), level),
+            _fraction(Linear.mean([selective_form(*pair, coverage) for pair in pairs]), level),
+        )
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,6 +153,8 @@ class LargestFlips:
     condition: Condition
     form: Linear
     """Flips under that condition."""
+    adjusted_level: float
+    """Level of the intervals that the lower end is the largest of."""
 
 
 def largest_flips(
@@ -177,7 +179,7 @@ def largest_flips(
     worst = int(np.argmax([form.value for form in forms]))
     value = forms[worst].value
     estimate = Estimate(value, max(lows), max(highs), forms[worst].n, level)
-    return LargestFlips(estimate, first.conditions[worst], forms[worst])
+    return LargestFlips(estimate, first.conditions[worst], forms[worst], each)
 
 
 def _form(flags: NDArray[np.bool_] | NDArray[np.float64]) -> Linear:

@@ -60,6 +60,8 @@ class Check:
     """What each image adds to the estimate, if it is a mean over images."""
     statement: str = ""
     """The estimate in words."""
+    form_level: float | None = None
+    """Level of an interval of `form` that decides; that of the estimate if None."""
     always_valid: bool = False
     """Whether the interval holds at all numbers of images at once."""
 
@@ -82,7 +84,8 @@ class Check:
         """
         one = self.estimate
         if self.form is not None:
-            needed = self.form.images_to_decide(self.limit, one.level, always_valid=self.always_valid)
+            level = self.form_level or one.level
+            needed = self.form.images_to_decide(self.limit, level, always_valid=self.always_valid)
             return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
         distance = abs(one.value - self.limit)
         width = one.high - one.value if one.value < self.limit else one.value - one.low
@@ -333,7 +336,9 @@ class _Evidence:
             estimate, form = replace(estimate, low=0.0, high=0.0), form * 0
         requirement = f"at most {100 * limit:g} % of predictions differ under every condition"
         statement = f"{estimate:.2%} under {most.condition}"
-        return Check("flips", requirement, estimate, limit, True, form=form, statement=statement)
+        level = most.adjusted_level if estimate.value > limit else None
+        check = Check("flips", requirement, estimate, limit, True, form=form, statement=statement)
+        return replace(check, form_level=level)
 
     def value(self, limit: float) -> Check:
         metric = metrics[self.metric]
