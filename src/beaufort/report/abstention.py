@@ -11,7 +11,7 @@ from beaufort._core.text import counted, csv_text, spreadsheet_cell
 from beaufort._core.validation import validate_choice
 from beaufort.metrics.stats import Estimate
 from beaufort.report.markdown import escape_markdown
-from beaufort.report.summary_tables import Table
+from beaufort.report.summary_tables import Table, TableCell
 from beaufort.results import Abstention, Scores, selective_by_severity
 
 METHOD_TITLES = {"lac": "LAC", "aps": "APS", "raps": "RAPS"}
@@ -154,7 +154,7 @@ def selective_table(scores: Scores, coverage: float = 0.8) -> Table | None:
     titles = [name if name in ("clean", "corrupted") else f"severity {name}" for name in groups]
     share = f"accuracy at {100 * coverage:g} %"
     header = ("Model", *(f"AURC, {title}" for title in titles), *(f"{share}, {title}" for title in titles))
-    rows = [
+    rows: list[tuple[TableCell, ...]] = [
         (
             name,
             *(one[group].aurc for group in groups),
