@@ -33,7 +33,7 @@ TOY = ["--model", "python:toybar:toy"]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Small pictures in `toys`, larger ones in the class folders of `photos`."""
+    """Small images in `toys`, larger ones in the class directories of `photos`."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toybar.py").write_text(MODEL)
     (tmp_path / "toys").mkdir()
@@ -114,5 +114,5 @@ def test_imagenet_c_bar_from_the_published_folders(folder: Path) -> None:
         invoke(*run, "--data", "imagenet-c-bar:bar", "--config", "clean=photos", "--store", "one")
     )
     assert len(first["results"]) == 16
-    assert all(one["reused"] for one in again["results"])  # the same pictures under the same conditions
+    assert all(one["reused"] for one in again["results"])  # the same images under the same conditions
     invoke(*run, "--data", "photos", "--store", "two")

@@ -66,7 +66,7 @@ def test_corrupt_a_file(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out/brightness/1/a.jpg").is_file()
 
 
-def test_failures_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
+def test_failures_are_listed_at_the_end(source: Path, tmp_path: Path) -> None:
     (source / "empty.png").touch()
     (source / "notes.txt").touch()
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)

@@ -87,7 +87,7 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
 
 
 def _run(steps: list[dict[str, str]], event: str, folder: Path) -> dict[str, int]:
-    """Exit codes of the steps that run, as GitHub chooses them; the data set is cut down to be quick."""
+    """Exit codes of the steps that GitHub would run; the dataset is reduced to save time."""
     codes: dict[str, int] = {}
     for step in steps:
         when = step.get("if", f"github.event_name == '{event}'")

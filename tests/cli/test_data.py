@@ -81,7 +81,7 @@ def test_tampered_files_are_told_and_removed(tmp_path: Path) -> None:
     assert run("data", "pull", "digits")[0] == run("data", "verify")[0] == 0
 
 
-def test_offline_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_mode_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     code, out, errors = run("data", "pull", "digits")
     assert (code, out) == (1, "")

@@ -1,4 +1,4 @@
-"""`--filter` as a person types it: the name of the result, what is told of a slip, and the list."""
+"""The option `--filter`: names of results, errors for typing mistakes, and the list of filters."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ def test_power_from_accuracies() -> None:
     assert "requires --suite" in invoke("power", "--assume", "accuracy=70", "--drop", "2", code=2)
 
 
-def test_power_answers_in_the_units_that_were_typed() -> None:
+def test_power_prints_the_given_units() -> None:
     stated = ("power", "--suite", "cifar10-c", "--assume")
     assert "got 0.5 and 1 points" in invoke(*stated, "accuracy=70", "--drop", "0.5", code=2)
     assert "between 0 and 100, got 100" in invoke(*stated, "accuracy=100", "--drop", "2", code=2)
@@ -328,7 +328,7 @@ def test_groups_and_trainings_in_compare_and_report(store: str, tmp_path: Path) 
     assert '<a href="#parts">Groups and training runs</a>' in html
 
 
-def test_bad_seeds_are_told(store: str) -> None:
+def test_invalid_seeds_are_reported(store: str) -> None:
     for text, told in (
         ("net", "NAME=MODEL"),
         ("net=good", "at least two"),
@@ -350,7 +350,7 @@ def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
 
 
 def test_power_of_several_data_sets() -> None:
-    """A gate judges each data set, whose images are no versions of those of another."""
+    """A gate checks each dataset of a suite separately, because their images are different."""
     stated = ("--assume", "accuracy=40", "--drop", "3", "--json")
     parts = json.loads(invoke("power", "--suite", "imagenet-a", "--assume", "clean=90", *stated))["parts"]
     assert [one["suite"] for one in parts] == ["imagenet-val-imagenet-a@1", "imagenet-a@1"]

@@ -153,7 +153,7 @@ def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path
     assert not [path for path in kept if b"SECRET" in path.read_bytes() or b"HIDDEN" in path.read_bytes()]
 
 
-def test_secrets_are_neither_kept_nor_shown(tmp_path: Path, digits: Path, suite: Path) -> None:
+def test_secrets_are_neither_stored_nor_printed(tmp_path: Path, digits: Path, suite: Path) -> None:
     service = "http://127.0.0.1:9/c?key=SECRET"
     run: list[str | Path] = ["run", "--suite", suite, "--data", digits, "--store", tmp_path / "s"]
     run += ["--set", "retries=0"]

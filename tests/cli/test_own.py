@@ -95,7 +95,7 @@ def test_corruptions_of_a_run(folder: Path) -> None:
     assert "unknown corruption 'snwo'; did you mean 'snow'? (in the chain 'fog@2+snwo@1')" in says
 
 
-def test_answers_are_to_the_pixels_of_the_condition() -> None:
+def test_predictions_are_for_the_pixels_of_the_condition() -> None:
     """What the model is shown under a chain is what the chain makes."""
     shown: list[np.ndarray] = []
 
@@ -188,7 +188,7 @@ def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("class", "'class'"),
     ],
 )
-def test_names_that_are_refused(
+def test_invalid_names_are_rejected(
     name: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -197,7 +197,7 @@ def test_names_that_are_refused(
 
 
 def test_no_name_breaks_the_template() -> None:
-    """Whatever a template binds to a name is refused as the name of its corruption, or hides nothing."""
+    """A name that the template binds is rejected as the name of a corruption, or shadows nothing."""
     bound: set[str] = set()
     for template in ("module.py.txt", "test_module.py.txt"):
         tree = ast.parse((_new._TEMPLATE / template).read_text(encoding="utf-8"))

@@ -39,7 +39,7 @@ def namesake():
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with pictures of three classes, 40 × 40 pixels each, and a model."""
+    """A directory with images of three classes, 40 × 40 pixels each, and a model."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "contact_nets.py").write_text(MODEL)
     for i in range(12):
@@ -75,7 +75,7 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
     assert (code, "b/1.png" in errors) == (2, True)
 
 
-def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(folder: Path) -> None:
+def test_an_image_too_small_to_corrupt_does_not_stop_the_run(folder: Path) -> None:
     Image.fromarray(example_image(10, 40, variant=1)).save(folder / "pictures" / "a" / "0.png")
     for _ in range(2):
         code, _, errors = run(*TOY, *FOG)
@@ -86,7 +86,7 @@ def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(fo
     assert (code, "a/0.png: both sides" in errors) == (2, True)
 
 
-def test_pictures_of_which_all_are_too_small(folder: Path) -> None:
+def test_all_images_are_too_small(folder: Path) -> None:
     for file in (folder / "pictures").rglob("*.png"):
         Image.fromarray(example_image(8, 8, variant=1)).save(file)
     code, _, errors = run(*TOY, *FOG)
@@ -102,7 +102,7 @@ def test_problems_of_an_earlier_run_that_was_shorter(folder: Path) -> None:
     assert (code, [one["id"] for one in json.loads(out)["problems"]]) == (1, ["a/0.png"])
 
 
-def test_files_that_are_left_out_are_told(folder: Path) -> None:
+def test_omitted_files_are_listed(folder: Path) -> None:
     (folder / "pictures" / "a" / "notes.txt").write_text("not a picture")
     code, _, errors = run(*TOY, *FOG)
     assert (code, "note: " in errors, "a/notes.txt" in errors) == (0, True, True)
@@ -125,7 +125,7 @@ def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
     assert "problem: cut.tar: the tar is damaged or truncated" in errors
 
 
-# What is done to small pictures
+# Treatment of small images
 
 
 @pytest.mark.usefixtures("frost")
@@ -142,7 +142,7 @@ def test_enlarging_is_said_and_can_be_left_out() -> None:
     assert (code, "got 'all'" in errors) == (2, True)
 
 
-def test_pictures_as_they_are_have_answers_of_their_own(folder: Path) -> None:
+def test_unprepared_images_have_separate_predictions(folder: Path) -> None:
     (folder / "mine.yaml").write_text(
         "{name: mine, version: 1, dataset: x, scale: cifar, corruptions: [fog], severities: [3], "
         "prepare: [resize 48, crop 40]}"
@@ -332,7 +332,7 @@ def test_what_is_missing_is_told_at_once_and_before_the_first_image() -> None:
     assert {"frost", "mnist-test", "efficientnet-lite0"} == set(command.split()[3:])
 
 
-def test_answers_that_are_stored_need_no_textures(
+def test_stored_predictions_need_no_textures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frost: None
 ) -> None:
     asked = (*TOY, "--corruption", "frost", "--severity", "1")

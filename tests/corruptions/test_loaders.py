@@ -41,7 +41,7 @@ def test_weights() -> None:
     assert {severity for name, severity in chosen if name == CHAIN} == {None}
 
 
-def test_weights_change_no_choice_that_has_none() -> None:
+def test_weights_do_not_change_unweighted_choices() -> None:
     """Every image gets what it got before there were weights."""
     plain = Corrupt("common", range(1, 6))
     assert plain.choose(11) == ("glass_blur", 1)

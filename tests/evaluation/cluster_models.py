@@ -16,7 +16,7 @@ from beaufort.testing._contracts import example_image
 CLASSES = 7
 IMAGES = 96
 BATCHES = 24
-"""Those that the patient model answers while it is held back."""
+"""Number of batches that the patient model predicts before it waits."""
 
 
 def pictures() -> np.ndarray:
@@ -28,7 +28,7 @@ def dataset() -> Dataset:
 
 
 def deadly() -> Model:
-    """Ends its process when it sees one picture of the data set as it is."""
+    """Kill the process when a batch contains one uncorrupted image of the dataset."""
     end = pictures()[20].tobytes()
 
     def answer(images: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def deadly() -> Model:
 
 
 def patient() -> Model:
-    """Answers some batches in each process, and goes on when there is no file `hold` beside the weights."""
+    """Predict some batches in each process, then wait until the file `hold` beside the weights is deleted."""
     hold = Path(os.environ["TOY_WEIGHTS"]) / "hold"
     batches = 0
 

@@ -216,7 +216,7 @@ def test_a_torch_dataset_and_a_loader(tmp_path: Path, right: list[int]) -> None:
             evaluate(MODEL, ["fog"], thing, tmp_path)
 
 
-def test_random_transforms_are_refused(tmp_path: Path) -> None:
+def test_random_transforms_are_rejected(tmp_path: Path) -> None:
     shifts = count(1)  # chance would repeat itself now and then
 
     class Augmented(Pairs):
@@ -367,7 +367,7 @@ def test_an_image_that_a_shift_refuses_is_named(tmp_path: Path) -> None:
     assert [problem.id for problem in found.problems] == ["a/small.png"]
 
 
-def test_a_model_whose_answers_are_no_numbers_is_named() -> None:
+def test_a_model_with_nan_outputs_is_named() -> None:
     nan = as_model(lambda shown: np.full((len(shown), 3), np.nan, np.float32), name="nan", classes=3)
     with pytest.raises(BeaufortError, match="8 images are not finite, the first is test/0") as caught:
         evaluate([MODEL, nan], ["contrast"], (IMAGES, LABELS))

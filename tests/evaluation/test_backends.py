@@ -1,4 +1,4 @@
-"""Corrupting on the models' device: the same answers as on threads, and what a device cannot do."""
+"""Corrupting on the device of the models: the same predictions as with threads, and limits of a device."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FILMS = Suite(
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """Thirty pictures, most of them of one size."""
+    """Thirty images, most of them of one size."""
     folder = tmp_path_factory.mktemp("toys")
     for i in range(30):
         file = folder / f"class{i % 5}" / f"{i:02d}.png"
@@ -86,7 +86,7 @@ def on(
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 @pytest.mark.parametrize("suite", [SUITE, FILMS], ids=str)
-def test_answers_are_those_of_threads(
+def test_predictions_equal_those_of_threads(
     device: str, suite: Suite, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = data.first(12) if suite is FILMS else data
@@ -104,7 +104,7 @@ def test_answers_are_those_of_threads(
         assert np.allclose(ours, theirs, atol=1 if raw and suite is FILMS else 1e-3)
 
 
-def test_a_recipe_for_arrays_only_is_made_by_the_cpu_engine_and_told(
+def test_a_corruption_for_arrays_only_runs_on_the_cpu_with_a_note(
     data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fog = corruptions["fog"]

@@ -31,7 +31,7 @@ CLASSES = 3
 
 
 class Counting:
-    """Pictures that know how many bytes of them are alive."""
+    """Images that count how many of their bytes are in memory."""
 
     def __init__(self) -> None:
         self.alive = self.most = self.reads = 0
@@ -120,7 +120,7 @@ def test_batches_under_way_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pyt
     assert pixels.most <= (10 + 5 + 5 + 12) * IMAGE
 
 
-def test_a_device_does_not_wait_for_pictures_it_can_do_without(
+def test_a_device_does_not_wait_for_images_it_does_not_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the second batch is decoded, the first one is shown under all conditions."""
@@ -200,6 +200,6 @@ def test_blocks_are_freed_when_they_are_done(tmp_path: Path, monkeypatch: pytest
     assert pixels.most <= 4 * 10 * IMAGE  # twelve blocks
 
 
-def test_setup_has_pictures_made_ready() -> None:
+def test_setup_prepares_images() -> None:
     source = ImageSource(dataset(Counting()), 3, (), "cifar", 0)
     assert np.array_equal(source.images(1), example_image(SIDE, SIDE, variant=1))

@@ -1,4 +1,4 @@
-"""Every answer once: the loop gives what the model says, skips what is kept, and survives anything."""
+"""The evaluation loop stores every prediction once, skips stored ones, and survives interruptions."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
     return {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
 
 
-def test_a_baseline_that_nobody_knows_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
-    """It used to be told at the end, instead of numbers."""
+def test_an_unknown_baseline_is_rejected_before_the_run(tmp_path: Path) -> None:
+    """The error is raised before the run, not at its end in place of results."""
 
     def suite(baseline: str, **more: object) -> Suite:
         values = {**SUITE.as_dict(), "baseline": baseline, "metrics": ["mce"], **more}
@@ -88,7 +88,7 @@ def test_a_baseline_that_nobody_knows_is_refused_before_anything_is_shown(tmp_pa
     evaluate([other_toy()], suite("toy"), dataset(4), tmp_path)  # a model of the store
 
 
-def test_answers_are_the_models(tmp_path: Path) -> None:
+def test_predictions_are_those_of_the_model(tmp_path: Path) -> None:
     data = dataset()
     evaluation = evaluate([toy()], SUITE, data, tmp_path, options=RunOptions(batch_size=8, keep_logits=True))
     assert [result.condition for result in evaluation.results] == [
@@ -148,7 +148,7 @@ def test_what_can_change_an_answer_is_done_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_model_checks")
-def test_a_model_that_nobody_knows_is_never_reused(tmp_path: Path) -> None:
+def test_an_unversioned_model_is_never_reused(tmp_path: Path) -> None:
     calls: list[int] = []
 
     def answer(images: np.ndarray) -> np.ndarray:
@@ -351,7 +351,7 @@ def test_two_processes_fill_one_store(tmp_path: Path) -> None:
 
 
 def names(folder: Path) -> set[str]:
-    """The finished files of answers in a store's folder."""
+    """Return the finished prediction files of a store."""
     return {path.name for path in folder.rglob("*.parquet")}
 
 
@@ -376,7 +376,7 @@ for line in sys.stdin:
     sys.stdin.readline()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Runs as they are asked for, each in a copy of this process, which has imported everything."""
+"""Program that starts each run in a fork of itself, so that imports happen once."""
 
 
 class Runs:
@@ -453,7 +453,7 @@ def kill_and_compare(tmp_path: Path, runs: Runs, processes: int, kills: int) -> 
 
 
 def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
-    """Logits of -inf are answers; probabilities are taken, and told once."""
+    """Logits of -inf are valid; probabilities are accepted with one warning."""
 
     def masked(images: np.ndarray) -> np.ndarray:
         logits = toy()(images)
@@ -478,7 +478,7 @@ def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
     assert {top for row in store_rows(tmp_path, "masked") for top in row["top"][:3]} <= {0, 1, 2}
 
 
-def test_probabilities_of_views_are_told(tmp_path: Path) -> None:
+def test_probabilities_of_views_are_reported(tmp_path: Path) -> None:
     def softmax(images: np.ndarray) -> np.ndarray:
         e = np.exp(toy()(images))
         return np.asarray(e / e.sum(axis=1, keepdims=True))
@@ -500,7 +500,7 @@ def store_rows(folder: Path, name: str) -> list[dict[str, list[int]]]:
     return [row for cell in cells for row in store.read(cell).to_pylist()]
 
 
-def test_a_store_that_vanishes_is_told(tmp_path: Path) -> None:
+def test_a_store_that_disappears_is_reported(tmp_path: Path) -> None:
     def vanish(progress: Progress) -> None:
         if progress.done < progress.total:
             return

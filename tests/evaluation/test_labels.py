@@ -32,7 +32,7 @@ IDS = [class_ids("imagenet-1k")[label] for label in LABELS]
 def thousand(
     name: str = "thousand", classes: int = 1000, shift: float = 0.0, calls: list[int] | None = None
 ) -> Model:
-    """Says what the red value of a picture says: 10 times the place among `LABELS`; 500 a little more."""
+    """Predict the class by the red value, 10 times the index in `LABELS`; output 500 is slightly larger."""
 
     def answer(images: np.ndarray) -> np.ndarray:
         if calls is not None:
@@ -271,7 +271,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_last_run_says_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One model on one data set, scored in three ways in one store."""
+    """One model on one dataset, scored in three ways in one store."""
     data = photos(tmp_path / "photos", IDS)
     ways: list[tuple[dict[str, Any], str]] = [
         ({"labels": "identity"}, ""),
@@ -313,7 +313,7 @@ def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path
         assert not answers.correct[0][answers.labels == 2].any()
 
 
-def test_outputs_of_a_function_are_counted_where_nobody_says_how_many(tmp_path: Path) -> None:
+def test_outputs_of_a_function_are_counted_by_default(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / "photos" / name).mkdir(parents=True)
         Image.new("RGB", (32, 32), "orange").save(tmp_path / "photos" / name / "1.png")

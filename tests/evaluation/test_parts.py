@@ -1,4 +1,4 @@
-"""Suites of several data sets, and pictures that lie corrupted on a disk, each with its clean condition."""
+"""Suites of several datasets, and stored corrupted images, each with its clean condition."""
 
 from __future__ import annotations
 
@@ -269,8 +269,8 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
         evaluate(["python:nets:one"], "one.yaml", "drawings", labels="identity")
 
 
-def test_one_class_alone_says_nothing(tmp_path: Path) -> None:
-    """Every answer is right then: 100 % stood there without a word."""
+def test_a_dataset_of_one_class_is_reported(tmp_path: Path) -> None:
+    """With one class, every prediction is correct, so an accuracy of 100 % needs a warning."""
     three = as_model(lambda shown: shown.mean(axis=(1, 2)), name="three", classes=3, version="1")
     data = from_arrays("toys", pictures(4), np.zeros(4, int), classes=("red",))
     suite = Suite(name="alone", version=1, dataset="toys")
@@ -358,7 +358,7 @@ def test_published_cifar10_c_in_one_command(tmp_path: Path) -> None:
     assert all(result.reused for result in again.results)
 
 
-def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
+def test_clean_images_beside_stored_images(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C")
     images = np.random.default_rng(99).integers(0, 256, (20, 32, 32, 3), np.uint8)
     names = get_suite("cifar10-c")
@@ -374,7 +374,7 @@ def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
         evaluate([mean_net()], names, f"cifar10-c:{root}", tmp_path / "kept", options=RunOptions(clean=other))
 
 
-def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
+def test_mistakes_with_stored_images(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C", only=("fog",))
     with pytest.raises(OptionError, match=r"gaussian_noise\.npy not found.*--corruption fog"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}", tmp_path / "kept")

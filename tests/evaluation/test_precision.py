@@ -27,7 +27,7 @@ SUITE = Suite(
 
 
 def dataset(count: int = 3000) -> Dataset:
-    """Dark pictures with a bright quarter, which is the class; sorted by class, so that order matters."""
+    """Dark images with a bright quarter, which is the class; sorted by class, so that the order matters."""
     rng = np.random.default_rng(0)
     labels = np.sort(rng.integers(0, CLASSES, count))
     images = rng.integers(0, 120, (count, 28, 28, 1)).astype(np.uint8)
@@ -75,7 +75,7 @@ def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -
     assert shares == pytest.approx(0.25, abs=0.08)
 
 
-def test_an_answer_is_the_same_as_in_a_whole_run(tmp_path: Path) -> None:
+def test_a_prediction_is_the_same_as_in_a_complete_run(tmp_path: Path) -> None:
     evaluate([quarters()], SUITE, dataset(), tmp_path / "some", options=RunOptions(precision=5))
     evaluate([quarters()], SUITE, dataset(), tmp_path / "all")
     some = open_results(FileStore(tmp_path / "some")).predictions("quarters")

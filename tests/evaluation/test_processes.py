@@ -65,7 +65,7 @@ def suicidal() -> Model:
 
 
 def held() -> Model:
-    """Answers eight batches in each process, and goes on when the file that `HELD` names is gone."""
+    """Predicts eight batches in each process, then waits until the file named by `HELD` is deleted."""
     batches = 0
 
     def answer(images: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ def held() -> Model:
 
 @pytest.fixture
 def hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What holds the model back: two processes have answered 16 of the 25 batches then."""
+    """The file that makes the model wait after two processes have predicted 16 of the 25 batches."""
     monkeypatch.setenv("HELD", str(tmp_path / "hold"))
     (tmp_path / "hold").touch()
     return tmp_path / "hold"
@@ -151,7 +151,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     assert not active_children()
 
 
-def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
+def test_a_dead_worker_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="ended by the signal SIGKILL before its work was done"):
         evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, engine="processes:2")
     assert not active_children()

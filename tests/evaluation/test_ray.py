@@ -131,7 +131,7 @@ def test_the_store_is_that_of_a_local_run(
 
 
 def test_workers_are_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> None:
-    """All of them, when the first answers come in; others do what they had, and no progress is lost."""
+    """Kill all workers at the first predictions; others repeat their tasks, and no progress is lost."""
     killed: list[int] = []
     told: list[int] = []
 

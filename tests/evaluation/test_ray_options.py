@@ -1,4 +1,4 @@
-"""What a run on Ray takes and refuses, and what a worker holds; no cluster is started."""
+"""Valid and invalid options of a run on Ray, and the memory of a worker; no cluster is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures to check a model with: opened, prepared and labeled as in a run."""
+"""Images for checks of a model: opened, prepared and labeled as in a run."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_rotation_is_left_alone_as_in_a_run(tmp_path: Path) -> None:
     assert np.array_equal(load_dataset(str(tmp_path))[0].image, pixels)
 
 
-def test_pictures_are_made_ready_as_a_suite_does(tmp_path: Path) -> None:
+def test_images_are_prepared_as_by_a_suite(tmp_path: Path) -> None:
     free = NET.with_preprocessing(Preprocessing())
     for name in NET.spec.class_names or ():
         (tmp_path / name).mkdir()
@@ -103,7 +103,7 @@ def test_mistakes(tmp_path: Path) -> None:
         read_samples(tmp_path / "empty", NET)
 
 
-def test_outputs_are_counted_with_the_first_picture(tmp_path: Path) -> None:
+def test_outputs_are_counted_with_the_first_image(tmp_path: Path) -> None:
     flat = as_model(lambda images: images.reshape(len(images), 20 * 24 * 3)[:, :3], name="flat")
     Image.new("RGB", (20, 24)).save(folder(tmp_path, ["a", "b"]) / "a" / "0.png")
     for file in tmp_path.rglob("[1-3].png"):

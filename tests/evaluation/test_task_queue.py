@@ -32,7 +32,7 @@ def queues(models: int, blocks: int, conditions: int, a_unit: int) -> list[list[
 
 
 class Workers:
-    """Workers that do tickets in order, and die when they are told to."""
+    """Workers that process tickets in order, and die on command."""
 
     def __init__(self, dispatch: TaskQueue, count: int) -> None:
         self.dispatch = dispatch

@@ -1,4 +1,4 @@
-"""Two-way choices: who is asked, how answers are read, and what the order does."""
+"""Two-way choices: questions to models, parsing of replies, and the effect of the order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from tests.mining.world import middle
         ("", "chair", "bucket", "neither", "neither"),
     ],
 )
-def test_reading_answers(answer: str, truth: str, distractor: str, ours: str, published: str) -> None:
+def test_parsing_replies(answer: str, truth: str, distractor: str, ours: str, published: str) -> None:
     assert score_reply(answer, truth, distractor) == ours
     assert score_reply(answer, truth, distractor, scoring="as-published") == published
     swapped = {"right": "wrong", "wrong": "right"}
@@ -117,7 +117,7 @@ def test_a_model_that_takes_the_first_has_a_position_bias() -> None:
 
 
 class Stub:
-    """A service that speaks as OpenAI's does, and looks at the middle of the picture."""
+    """An OpenAI-compatible service that replies by the pixel in the center of the image."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -199,7 +199,7 @@ def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.M
     assert again == answers
 
 
-def test_killed_and_asked_again(stub: Stub, asked: Any, tmp_path: Path) -> None:
+def test_a_killed_query_can_be_repeated(stub: Stub, asked: Any, tmp_path: Path) -> None:
     data, questions = asked
     model = load_chat_model(f"{stub.address}#tiny-vlm")
     path = tmp_path / "answers.jsonl"
@@ -220,7 +220,7 @@ def test_killed_and_asked_again(stub: Stub, asked: Any, tmp_path: Path) -> None:
         read_choices(path)
 
 
-def test_answers_that_are_damaged(stub: Stub, asked: Any, tmp_path: Path) -> None:
+def test_damaged_replies(stub: Stub, asked: Any, tmp_path: Path) -> None:
     data, questions = asked
     path = tmp_path / "answers.jsonl"
     ask_questions(load_chat_model(f"{stub.address}#tiny-vlm"), questions, data, path)
@@ -321,7 +321,7 @@ def test_rate_limits(stub: Stub) -> None:
     assert waited[1] == pytest.approx(120, abs=5)
 
 
-def test_services_that_do_not_answer(stub: Stub) -> None:
+def test_services_that_do_not_respond(stub: Stub) -> None:
     picture = Image.new("RGB", (32, 32))
     model = HttpChatModel(stub.address, "tiny", retries=1, sleep=lambda _: None)
     stub.troubles = [500, 500]

@@ -96,7 +96,7 @@ def test_efficientnet_lite0(lite0_file: Path, shared: Path) -> None:
     onnx.checker.check_model(lite0_file, full_check=True)
 
 
-def test_another_file_of_weights_is_refused() -> None:
+def test_a_different_weights_file_is_rejected() -> None:
     with pytest.raises(ValueError, match="must begin with"):
         lite0.onnx_from_state_dict(b"anything else")
 

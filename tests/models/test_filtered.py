@@ -1,4 +1,4 @@
-"""An image filter is part of its model: of its answers, its name and its digest, whatever runs it."""
+"""An image filter is part of its model: of its predictions, name and digest, in every engine."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def oblong(height: int, width: int) -> NDArray[np.uint8]:
 
 
 def test_views_are_of_the_picture_that_the_model_would_see() -> None:
-    """Crops were of the middle, also for a model that sees all of a picture, stretched."""
+    """Crops cover the whole image for a model that stretches its input."""
     images = oblong(20, 34)
     stretching = net(resize=(12, 12))
     for plain in (stretching, net(resize=12)):
@@ -118,8 +118,8 @@ def test_views_are_of_the_picture_that_the_model_would_see() -> None:
 
 
 @pytest.mark.parametrize("resize", [12, 16, (12, 12), (16, 20)])
-def test_a_border_is_of_the_input_of_the_model(resize: Any) -> None:
-    """A model that resizes to 16 and takes the middle was shown crops of pictures of 12, which show more."""
+def test_a_border_is_added_to_the_input_of_the_model(resize: Any) -> None:
+    """Images are resized and cropped to the input of the model before the border is added."""
     images, plain = oblong(20, 34), net(resize=resize)
     seen = plain.spec.preprocessing.fit(images)
     for image_filter in ("multi-crop:grid=1,mirror=no,pad=2", "multi-crop:grid=1,mirror=no,side=12"):
@@ -135,8 +135,8 @@ def test_a_border_is_of_the_input_of_the_model(resize: Any) -> None:
 
 
 @pytest.mark.parametrize("resize", [16, (16, 16)])
-def test_a_digest_says_that_views_are_of_the_input(resize: Any) -> None:
-    """Other answers than of crops of a picture that was resized to the input, so another digest."""
+def test_the_digest_covers_views_of_the_input(resize: Any) -> None:
+    """Predictions differ from those of crops of a resized image, so the digest differs too."""
     for image_filter, views in (
         ("ten-crop:pad=2", "of the input"),
         ("ten-crop", None if resize == 16 else "stretched"),
@@ -145,7 +145,7 @@ def test_a_digest_says_that_views_are_of_the_input(resize: Any) -> None:
     assert "views" not in (with_filter(net(resize=None), "ten-crop:pad=2").spec.details or {})
 
 
-def test_a_digest_says_that_views_are_stretched() -> None:
+def test_the_digest_covers_stretched_views() -> None:
     stretching, cutting = net(resize=(12, 12)), net(resize=12)
     assert with_filter(stretching, "ten-crop").spec.details == {
         **(stretching.spec.details or {}),
@@ -200,7 +200,7 @@ def test_the_contract_of_models_holds(text: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"resize": None}])
 def test_probabilities_are_found_behind_views(options: dict[str, Any]) -> None:
-    """Their means are of a softmax of probabilities; of logits, the mean answers are probabilities."""
+    """Views average the softmax of logits, so a model that returns probabilities gets a second softmax."""
     wrong = net(**options)
     assert isinstance(wrong, Network)
     wrong = replace(wrong, forward=lambda batch: softmax(linear(batch)))

@@ -111,7 +111,7 @@ def test_the_batch_is_left_alone(photos: NDArray[np.uint8]) -> None:
         (np.zeros((2, 0, 8, 3), np.uint8), ImageValueError),
     ],
 )
-def test_what_is_no_batch_is_refused(images: Any, error: type[Exception]) -> None:
+def test_invalid_batches_are_rejected(images: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="images must be a uint8 array"):
         USUAL.apply(images)
 
@@ -141,7 +141,7 @@ def test_without_resize_another_size_is_refused(photos: NDArray[np.uint8]) -> No
         {"dtype": "uint8"},
     ],
 )
-def test_nonsense_is_refused(wrong: dict[str, Any]) -> None:
+def test_nonsense_is_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
         Preprocessing(**wrong)
 

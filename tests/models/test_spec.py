@@ -26,7 +26,7 @@ SPEC = ModelSpec(
 )
 
 
-def test_digest_depends_on_what_changes_answers() -> None:
+def test_digest_depends_on_what_changes_predictions() -> None:
     for same in (
         replace(SPEC, name="other"),
         replace(SPEC, source="onnx:moved.onnx"),

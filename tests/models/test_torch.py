@@ -57,7 +57,7 @@ def test_module_equals_itself(photos: NDArray[np.uint8], channels_last: bool) ->
     np.testing.assert_array_equal(model(photos), model(photos))
 
 
-def test_a_module_that_takes_images_of_one_size_which_nobody_said() -> None:
+def test_a_module_with_an_unstated_fixed_input_size() -> None:
     flat = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10))
     model = as_model(flat, channels=1, device="cpu")
     assert model.spec.classes is None
@@ -66,7 +66,7 @@ def test_a_module_that_takes_images_of_one_size_which_nobody_said() -> None:
         as_model(flat, channels=1, input_size=32, device="cpu")
 
 
-def test_only_tensors_of_bytes_are_answered(photos: NDArray[np.uint8]) -> None:
+def test_only_uint8_tensors_are_accepted(photos: NDArray[np.uint8]) -> None:
     """Floats from 0 to 1 were cut to 0 and answered as black images."""
     model = as_model(tiny_net(seed=8), input_size=32, device="cpu")
     shown = torch.from_numpy(model.spec.preprocessing.fit(photos))
@@ -128,7 +128,7 @@ class Evil:
         return os.mkdir, (str(self.path),)
 
 
-def test_pickles_are_refused(tmp_path: Path, arch: str) -> None:
+def test_pickles_are_rejected(tmp_path: Path, arch: str) -> None:
     torch.save(tiny_net(), tmp_path / "module.pt")
     torch.save({"state_dict": Evil(tmp_path / "ran")}, tmp_path / "evil.pt")
     for name in ("module.pt", "evil.pt"):
@@ -267,7 +267,7 @@ def test_on_a_gpu(photos: NDArray[np.uint8]) -> None:
     np.testing.assert_array_equal(there(photos), there(photos))
 
 
-def test_modules_that_answer_oddly(photos: NDArray[np.uint8]) -> None:
+def test_modules_with_invalid_outputs(photos: NDArray[np.uint8]) -> None:
     class Odd(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self, wrap: Any) -> None:
             super().__init__()
@@ -290,7 +290,7 @@ def layers() -> Any:
     )
 
 
-def test_a_module_answers_in_evaluation_mode_and_keeps_its_own(photos: NDArray[np.uint8]) -> None:
+def test_a_module_predicts_in_evaluation_mode_and_its_mode_is_restored(photos: NDArray[np.uint8]) -> None:
     net = layers().train()
     net[1].eval()  # frozen, say
     model = as_model(net, device="cpu")
@@ -328,7 +328,7 @@ def test_a_module_that_has_learned_since_is_not_evaluated_as_before(
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more"])
-def test_a_file_of_weights_that_is_cut_is_told_with_its_reason(tmp_path: Path, content: bytes) -> None:
+def test_a_truncated_weights_file_is_reported_with_the_cause(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cut.pth").write_bytes(content)
     with pytest.raises(ModelFileError, match=r"cut\.pth: .+"):
         load_model(f"torch:{tmp_path / 'cut.pth'}", arch="python:tests.models.models_nets:tiny_net")

@@ -109,7 +109,7 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
         (["--model", "goood"], "did you mean 'good'"),
     ],
 )
-def test_what_is_refused(store: Path, words: list[str], said: str, tmp_path: Path) -> None:
+def test_invalid_options_are_rejected(store: Path, words: list[str], said: str, tmp_path: Path) -> None:
     extra = ["--format", "html"] if words == ["-o", "."] else []
     code, output = run(store, *words, *extra)
     assert code == 2

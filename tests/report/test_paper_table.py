@@ -143,7 +143,7 @@ def test_published_results_stand_below(imagenet: Scores, digits: tuple[Scores, D
     assert "Mu, N." in text
 
 
-def test_what_is_refused(imagenet: Scores, scores: Scores, make: SimpleNamespace) -> None:
+def test_invalid_options_are_rejected(imagenet: Scores, scores: Scores, make: SimpleNamespace) -> None:
     with pytest.raises(UnknownNameError, match="columns 'kind'"):
         to_table(scores, columns="kind")
     with pytest.raises(UnknownNameError, match="measure 'mce'"):

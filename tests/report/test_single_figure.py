@@ -56,7 +56,7 @@ def test_what_evaluate_returns_will_do(scores: Scores) -> None:
     assert asked == [{"calibration": False}]
 
 
-def test_what_is_refused(scores: Scores, alone: Scores, digits: tuple[Scores, object]) -> None:
+def test_invalid_options_are_rejected(scores: Scores, alone: Scores, digits: tuple[Scores, object]) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'curves'"):
         figure(scores, "curve")
     with pytest.raises(UnknownNameError, match="did you mean 'good'"):

@@ -39,7 +39,7 @@ def test_ids_stand_in_their_column_or_in_the_first(tmp_path: Path) -> None:
         ("", "patient", "empty"),
     ],
 )
-def test_mistakes_are_told(tmp_path: Path, text: str, column: str, told: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, text: str, column: str, told: str) -> None:
     with pytest.raises(OptionError, match=told):
         read_column(f"{write(tmp_path, text)}:{column}")
 

@@ -85,7 +85,7 @@ def test_results_are_those_of_the_whole_store(store: FileStore, monkeypatch: pyt
     assert some.possible_baselines == whole.possible_baselines == ("net", "rival")
 
 
-def test_names_of_one_folder_and_namesakes_are_told_apart(fill: Fill) -> None:
+def test_models_with_the_same_name_are_distinguished(fill: Fill) -> None:
     fill("s", {"a_b": 0.9}, suite=SMALL, images=30)
     fill("s", {"a/b": 0.6, "net": 0.8}, suite=SMALL, images=30)
     store = fill("s", {"net": 0.5}, suite=SMALL, images=30, weights="new")

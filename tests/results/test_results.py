@@ -145,7 +145,7 @@ def test_without_a_baseline_there_is_no_mce(fill: Fill) -> None:
         score(open_results(fill("s", {"net": 0.7}, suite=SMALL)), baseline="alexnett")
 
 
-def test_a_baseline_of_the_suite_that_has_no_answers_is_told(fill: Fill) -> None:
+def test_a_suite_baseline_without_predictions_is_reported(fill: Fill) -> None:
     """The other numbers are there, and one that is asked for by name is an error still."""
     suite = Suite.from_dict({**SMALL.as_dict(), "baseline": "old"})
     scores = score(open_results(fill("s", {"net": 0.7}, suite=suite)), resamples=50)
@@ -165,7 +165,7 @@ def test_the_suite_is_that_of_the_last_run_or_found(fill: Fill) -> None:
     assert open_results(fill("c", {"net": 0.7}, suite=SMALL, record=False), suite=SMALL).models == ("net",)
 
 
-def test_models_that_lack_conditions_are_told_and_left_out(fill: Fill, tmp_path: Path) -> None:
+def test_incomplete_models_are_reported_and_omitted(fill: Fill, tmp_path: Path) -> None:
     results = open_results(fill("s", {"net": 0.7, "half": 0.6}, skip=3))
     assert results.models == ("net",)
     assert results.incomplete == {"half": 3}
@@ -448,7 +448,7 @@ def test_one_corruption_is_a_suite_too(fill: Fill) -> None:
     assert list(itertools.chain(one.relative_ce, one.ce)) == []
 
 
-def test_a_model_with_fewer_images_is_told_of_where_others_lose_theirs(fill: Fill, tmp_path: Path) -> None:
+def test_a_model_with_fewer_images_is_reported(fill: Fill, tmp_path: Path) -> None:
     """A baseline with a fifth of the images took the others from every number, without a word."""
     suite = replace(SMALL, baseline="old", metrics=("mce", "mean_accuracy"))
     whole = fill("s", {"net": 0.7, "old": 0.5}, suite=suite)

@@ -51,7 +51,7 @@ def test_images_needed_looks_at_the_end_towards_the_limit() -> None:
 
 
 @pytest.mark.parametrize("images", [100, 400])
-def test_at_the_boundary_each_wrong_answer_is_rare(simulation: ModuleType, images: int) -> None:
+def test_wrong_decisions_are_rare_at_the_limit(simulation: ModuleType, images: int) -> None:
     """A drop of exactly what is allowed: neither answer is right; each may come in 2.5 % of all cases."""
     said = simulation.decisions(images, 0.01, 300)
     assert said["passed"] <= 0.03 * 300
@@ -63,7 +63,7 @@ def test_clear_cases_are_not_judged_wrongly(simulation: ModuleType) -> None:
     assert simulation.decisions(200, 0.0, 200)["failed"] <= 2
 
 
-def test_a_right_answer_comes_with_enough_images(simulation: ModuleType) -> None:
+def test_the_gate_decides_correctly_with_enough_images(simulation: ModuleType) -> None:
     assert simulation.decisions(4000, 0.03, 20)["failed"] >= 18
     assert simulation.decisions(16_000, 0.0, 20)["passed"] >= 18
 
@@ -83,7 +83,7 @@ def test_one_image_decides_nothing(fill: Fill) -> None:
     assert verdict.drop.high - verdict.drop.low > 0.5
 
 
-def test_equal_answers_still_have_an_interval(simulation: ModuleType) -> None:
+def test_equal_predictions_still_have_an_interval(simulation: ModuleType) -> None:
     """Models that differ in no answer to 50 images: a drop of a point is not ruled out by that."""
     equal = simulation.simulate(np.random.default_rng(0), 50, 0.0, same=1.0, other=0.0)
     verdict = gate(*equal)
@@ -144,7 +144,7 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
         ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
     ],
 )
-def test_bad_options_are_told(fill: Fill, options: dict[str, Any], told: str) -> None:
+def test_invalid_options_are_reported(fill: Fill, options: dict[str, Any], told: str) -> None:
     with pytest.raises(OptionError, match=told):
         gate(open_results(fill("s", {"net": 0.9})), **options)
 
@@ -200,7 +200,7 @@ def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> No
         gate(new, net, metric="mce")
 
 
-def test_how_many_images_a_baseline_needs_is_not_told_from_no_mistakes(fill: Fill) -> None:
+def test_no_number_of_images_is_estimated_from_a_baseline_without_errors(fill: Fill) -> None:
     """It was said that more than ten times as many would do, also of a baseline that is always right."""
     store = fill("s", {"new": 0.9, "old": 2.0}, suite=own_suite("old"))
     told = gate(open_results(store, models=["new"]), require=0.5).notes[0]
@@ -257,7 +257,7 @@ def test_the_model_itself_is_the_baseline_and_the_reference(fill: Fill) -> None:
     assert (verdict.metric, verdict.value.value, verdict.decision) == ("mce", 1, "passed")
 
 
-def test_no_baseline_is_looked_for_among_answers_that_are_scored_anew(fill: Fill) -> None:
+def test_rescored_predictions_are_not_used_as_a_baseline(fill: Fill) -> None:
     store = fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old"))
     assert open_results(store, models=["new"]).others.keys() == {"old"}
     assert open_results(store, models=["new"], convention="all").others == {}

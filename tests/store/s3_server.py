@@ -24,7 +24,7 @@ KEY, SECRET = "AKIAEXAMPLE", "a-very-secret-key"
 
 
 def environment(address: str) -> dict[str, str]:
-    """The usual variables, with credentials that are none of anybody's."""
+    """The usual environment variables, with made-up credentials."""
     return {
         "AWS_ACCESS_KEY_ID": KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -94,7 +94,7 @@ class Proxy:
         default_factory=lambda: defaultdict(list)
     )
     lag: int = 0
-    """How many answers a listing is late."""
+    """By how many responses a listing is out of date."""
 
     def __enter__(self) -> Proxy:
         proxy = self
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._hang_up()
 
     def _lost_answer(self, request: Request, body: bytes) -> None:
-        """It is done, and nobody is told."""
+        """Complete the request but close the connection without a response."""
         self._ask(body)
         self._hang_up()
 

@@ -46,7 +46,7 @@ def small_store(root: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> FileS
 @pytest.mark.slow
 @pytest.mark.parametrize("old", [False, True], ids=["now", "first format"])
 def test_a_flipped_bit_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> None:
-    """The right answer or a message that names the file, in Python and in SQL; and `verify` finds it."""
+    """Python and SQL return the right result or an error with the file, and `verify` reports the file."""
     small_store(tmp_path, monkeypatch, old)
     each = 10
     found = flip_bits(tmp_path, {"python": rows_in_python, "sql": rows_in_sql}, each)
@@ -149,7 +149,7 @@ def test_rows_of_a_damaged_file_that_another_has_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_rows, damage_footer])
-def test_results_of_a_damaged_store_are_refused(tmp_path: Path, fill: Fill, damage: Any) -> None:
+def test_results_of_a_damaged_store_are_rejected(tmp_path: Path, fill: Fill, damage: Any) -> None:
     """Not left out, and for `gate` not "worse": a message that names the file."""
     store = fill(tmp_path, {"one": 0.8, "two": 0.7}, images=30)
     piece = store.pieces()[-1]
@@ -327,9 +327,7 @@ def test_records_of_the_first_format(tmp_path: Path, fill: Fill) -> None:
         store.runs()
 
 
-def test_a_damaged_index_is_ignored_told_and_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_index_is_reported_and_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = small_store(tmp_path, monkeypatch, old=False)
     right = rows_in_sql(store)
     index = tmp_path / "index.parquet"

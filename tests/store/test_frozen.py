@@ -41,7 +41,7 @@ def digits() -> Run:
 
 
 def photos() -> Run:
-    """A function on eight drawn pictures of 32×32, at scale `auto`, logits kept."""
+    """Predictions of a function for eight generated 32×32 images at scale `auto`, with logits."""
     images = np.stack([example_image(32, 32, variant=i) for i in range(8)])
     conditions = [Condition("frozen-photos")]
     conditions += [Condition("frozen-photos", name, 3) for name in ("gaussian_noise", "defocus_blur", "snow")]
@@ -97,8 +97,8 @@ def test_nothing_in_it_is_computed_again(store: Path, make: Callable[[], Run], t
 @pytest.mark.slow
 @pytest.mark.parametrize("store", STORES, ids=lambda path: path.name)
 @pytest.mark.parametrize("make", [digits, photos])
-def test_its_answers_are_those_of_today(store: Path, make: Callable[[], Run], tmp_path: Path) -> None:
-    """Computed anew, every answer is the same, up to the last bits of another processor's arithmetic."""
+def test_its_predictions_are_unchanged(store: Path, make: Callable[[], Run], tmp_path: Path) -> None:
+    """A new run gives the same predictions, up to rounding differences between processors."""
     model, data, conditions = make()
     evaluate([model], conditions, data, tmp_path / "new")
     old, new = FileStore(store), FileStore(tmp_path / "new")

@@ -126,7 +126,7 @@ def gathers(store: FileStore, wanted: int) -> tuple[Callable[..., object], list[
 
 @pytest.mark.parametrize("times", [1, 10, 30])
 def test_readers_beside_gathers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """A listed file is gone each time it is opened: neither refused nor called damaged."""
+    """A listed file that disappears before it is opened is neither rejected nor reported as damaged."""
     monkeypatch.setattr("beaufort.store.files._LONGEST_PAUSE_S", 0.001)
     monkeypatch.setattr("beaufort.store.sql.time.sleep", lambda _: None)
     for ask in (lambda s: s.read(cell()), lambda s: query(s, "select count(*) from predictions")):
@@ -197,7 +197,7 @@ def test_links_that_lead_in_circles(tmp_path: Path) -> None:
     assert store.read(cell()).num_rows == 20
 
 
-def test_a_mistyped_store_is_told(tmp_path: Path) -> None:
+def test_a_mistyped_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").write_bytes(b"")
     store = FileStore(tmp_path / "store")

@@ -1,4 +1,4 @@
-"""The index of footers is a memory: whatever it says, or does not, the answer is that of the files."""
+"""The index of footers is only a cache: results always agree with the files, whatever it contains."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_old_index(store: FileStore, footers: list[str]) -> None:
     ],
     ids=["sums", "files", "models", "form", "twice"],
 )
-def test_a_lying_index(store: FileStore, lie: Callable[[pa.Table], pa.Table]) -> None:
+def test_an_index_with_wrong_contents(store: FileStore, lie: Callable[[pa.Table], pa.Table]) -> None:
     first = query(forget_what_was_written(store), SQL)
     change(store, lie)
     assert query(forget_what_was_written(store), SQL).equals(first)

@@ -1,4 +1,4 @@
-"""A store in a bucket of S3, through a network that has every bad habit: right answers, or a clear error."""
+"""A store in an S3 bucket behind a faulty network: right results or a clear error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
 
 @pytest.fixture
 def proxy(s3: str, s3_address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """What stands between us and the server; pauses are short, and a busy machine has time to answer."""
+    """A proxy in front of the server; pauses are short, but long enough for a busy machine to respond."""
     monkeypatch.setattr(remote, "PAUSE_S", 0.001)
     monkeypatch.setattr(remote, "TIMEOUT_S", 300.0)
     with Proxy(s3_address) as proxy:
@@ -74,7 +74,7 @@ def local(store: FileStore) -> FileStore:
 
 
 def impatient(location: str, monkeypatch: pytest.MonkeyPatch) -> FileStore:
-    """A store that waits half a second for an answer: where none comes, seven times."""
+    """A store with a timeout of half a second per response, and seven attempts."""
     with monkeypatch.context() as patch:
         patch.setattr(remote, "TIMEOUT_S", 0.5)
         return FileStore(location)
@@ -152,7 +152,7 @@ def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
 
 
 def test_a_listing_of_many_pages(s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders are listed in groups, page by page; a page that fails is asked for again."""
+    """Directories are listed in groups, page by page; a failed page is requested again."""
     monkeypatch.setattr(_remote, "_PAGE", 3)
     monkeypatch.setattr(_remote, "_GROUPS", 4)
     store = FileStore(s3)
@@ -211,7 +211,7 @@ def test_a_page_says_what_it_says_to_the_client_of_s3(page: str) -> None:
 
 
 @pytest.mark.parametrize("whole", [0, 1])
-def test_a_page_that_is_cut_is_still_refused(whole: int) -> None:
+def test_a_truncated_page_is_rejected(whole: int) -> None:
     parsers = pytest.importorskip("botocore.parsers")
     file = _FILE.format(1, "x", 5)
     answer: dict[str, Any] = {
@@ -265,7 +265,7 @@ def test_house_is_kept_in_a_bucket(s3: str) -> None:
     assert not store.disk.files("quarantine")
 
 
-def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_location_is_reported(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "PAUSE_S", 0.001)
     with pytest.raises(StoreError, match="is not a store"):
         FileStore(s3).check_exists()
@@ -287,14 +287,14 @@ def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "url", [f"s3://{KEY}:{SECRET}@results/x", f"s3://{KEY}@results/x", f"s3://results/x?token={SECRET}"]
 )
-def test_a_url_with_credentials_is_refused(url: str) -> None:
+def test_a_url_with_credentials_is_rejected(url: str) -> None:
     with pytest.raises(StoreError, match="must not contain credentials") as caught:
         FileStore(url)
     assert SECRET not in str(caught.value)
     assert KEY not in str(caught.value)
 
 
-def test_a_url_that_is_none_is_refused() -> None:
+def test_an_invalid_url_is_rejected() -> None:
     with pytest.raises(StoreError, match="invalid URL") as caught:
         FileStore(f"s3://{KEY}:{SECRET}@[results/x")
     assert SECRET not in str(caught.value)
@@ -335,7 +335,7 @@ def test_a_store_travels_by_its_url(s3: str) -> None:
 def test_a_run_with_everything_in_a_bucket(
     s3: str, tmp_path: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through a bad network; the same rows as in a folder, and nothing is asked twice."""
+    """A run over a faulty network stores the same rows as in a local directory and predicts nothing twice."""
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
     digits(tmp_path / "digits")
     suite(tmp_path / "small.yaml")

@@ -1,4 +1,4 @@
-"""A question sees the views of a store and nothing else; answers survive CSV and JSON."""
+"""Queries see only the views of a store; results round-trip through CSV and JSON."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_unsafe_lifts_it(store: FileStore) -> None:
 
 
 def test_what_a_question_may_do(store: FileStore) -> None:
-    """Tables of its own in memory, all of SQL, and as many answers as with everything allowed."""
+    """Restricted queries can create tables in memory, use all of SQL and return many rows."""
     sql = "create table t as select * from cells; select count(*) as n from t join predictions using (model)"
     assert query(store, sql).to_pylist() == query(store, sql, unsafe=True).to_pylist() == [{"n": 20}]
     assert query(store, "select json_extract('{\"a\": 1}', 'a')::int as a").to_pylist() == [{"a": 1}]

@@ -82,7 +82,7 @@ def test_predictions_against_the_obvious(rows: int, classes: int, seed: int) -> 
         assert summary["correct5"] == rows
 
 
-def test_bad_answers_are_refused() -> None:
+def test_invalid_responses_are_rejected() -> None:
     with pytest.raises(PredictionsError, match="not finite, the first is b"):
         predictions(["a", "b"], [0, 1], np.array([[0.0, 1.0], [np.nan, 1.0]]))
     with pytest.raises(PredictionsError, match="2 ids"):
@@ -173,7 +173,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_a_read_only_store_is_told(tmp_path: Path) -> None:
+def test_a_read_only_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file, not a folder")
     with pytest.raises(StoreError, match="must be a folder"):
         FileStore(tmp_path / "store").write(cell(), 0, answers(0, 20))

@@ -363,7 +363,9 @@ def test_missing_start_networks_are_trained_again(enhancements: Rehearsal, tmp_p
     assert before.facts["losses"] == after.facts["losses"]
 
 
-def test_intermediate_files_of_finished_tasks_are_not_made(enhancements: Rehearsal, tmp_path: Path) -> None:
+def test_intermediate_files_of_finished_tasks_are_not_recreated(
+    enhancements: Rehearsal, tmp_path: Path
+) -> None:
     folder = tmp_path / "again"
     shutil.copytree(enhancements.folder, folder, ignore=shutil.ignore_patterns("renormalized"))
     assert enhancements.again(folder, only=["nlm"]).done == 0

@@ -318,7 +318,7 @@ def test_a_file_reads_back_as_the_suite(tmp_path: Path) -> None:
     assert hash(suite) == hash(read_suite(path))
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"not found: .*no\.yaml"):
         get_suite(str(tmp_path / "no.yaml"))
     with pytest.raises(OptionError, match="must be a file"):

@@ -23,19 +23,19 @@ __all__ = ["BEHAVIORS", "OPTIONS", "Outcome", "Service", "ask", "ask_with"]
 
 CLASSES, IMAGES = 3, 2
 TIMEOUT_S = 0.6
-"""For an answer that never comes; any other may take as long as a busy machine needs."""
+"""Timeout for a response that never comes; any other may take as long as a busy machine needs."""
 LONGEST_S = 60.0
-"""What a question may take, however busy the machine is: an answer that never comes would take longer."""
+"""Maximum duration of a request on a busy machine; waiting for a missing response would exceed it."""
 SECRET = "s3cr3t-t0ken-0123456789"
 
 Behavior = Callable[[socket.socket, int], None]
-"""Answers one request on a connection; the number says which attempt of this behavior it is, from 0."""
+"""Responds to one request on a connection; the number counts the attempts with this behavior, from 0."""
 
 BEHAVIORS: dict[str, tuple[Behavior, str]] = {}
-"""By name, with what a model must make of it: `answer`, or `error`."""
+"""Behaviors by name, with the expected outcome: `answer` or `error`."""
 
 LATE: set[str] = set()
-"""Those of them whose answers, or the first of them, do not come in time."""
+"""Names of behaviors whose response, or first response, exceeds the timeout."""
 
 
 def _behavior(outcome: str, *, late: bool = False) -> Callable[[Behavior], Behavior]:
@@ -60,12 +60,12 @@ GOOD = json.dumps({"logits": [[0.5, 1, -2]] * IMAGES}).encode()
 
 
 def _fixed(name: str, outcome: str, *parts: bytes) -> None:
-    """A behavior that sends the same bytes whatever is asked."""
+    """Return a behavior that sends the same bytes for every request."""
     BEHAVIORS[name] = (lambda line, attempt: line.sendall(b"".join(parts))), outcome
 
 
 def _value(name: str, value: Any, outcome: str = "error") -> None:
-    """A behavior that answers with a JSON value."""
+    """Return a behavior that responds with a JSON value."""
     _fixed(name, outcome, _http(value if isinstance(value, bytes) else json.dumps(value).encode()))
 
 
@@ -281,7 +281,7 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         for address in ("http://\ud800/", "http://" + "a" * 300 + "/", "http://.../", "http://%00/")
     ),
 )
-"""Addresses and options that must be refused, when the model is loaded or at the first question."""
+"""Addresses and options that must be rejected, on loading the model or at the first request."""
 
 
 @dataclass
@@ -377,7 +377,7 @@ def ask(names: list[str] | None = None) -> Outcome:
 
 
 def ask_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outcome:
-    """Load models with addresses and options that are none."""
+    """Load models with invalid addresses and options."""
     outcome, service = Outcome(), Service()
     images = np.zeros((1, 16, 16, 3), np.uint8)
     with _quick(token=False):
@@ -392,7 +392,7 @@ def ask_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outco
 
 
 def _given(name: str) -> dict[str, Any]:
-    """What a model is loaded with to meet a behavior; one that is slow once is asked until it is not."""
+    """Return the options of a model for a behavior; one that is slow once needs a second attempt."""
     patience = {"timeout": TIMEOUT_S} if name in LATE else {"timeout": LONGEST_S}
     retries = 8 if name == "slow_once" else 1
     return {"classes": CLASSES, "version": "7", "token": "TORTURE_TOKEN", "retries": retries, **patience}

@@ -151,9 +151,7 @@ ConnectionResetError: Cannot write to /somewhere/else/pipe
         ("job 7: OSError: s3://bucket/a/b", "job 7: OSError: s3://bucket/a/b"),
     ],
 )
-def test_a_finding_is_told_in_a_line_without_folders_of_a_machine(
-    finding: str, short: str, tmp_path: Path
-) -> None:
+def test_a_finding_is_one_line_without_local_paths(finding: str, short: str, tmp_path: Path) -> None:
     case = in_short(finding)
     assert case.startswith("job 7: ")
     assert case.endswith(short)

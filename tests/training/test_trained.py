@@ -84,7 +84,7 @@ def test_the_working_folder_has_its_name(folder: Path, monkeypatch: pytest.Monke
     assert load_model("trained:.", device="cpu").spec.name == "quick-seed0"
 
 
-def test_onnx_answers_alike(folder: Path, patches: TrainingTensors) -> None:
+def test_onnx_gives_the_same_predictions(folder: Path, patches: TrainingTensors) -> None:
     ours = load_model(f"trained:{folder}", device="cpu")(pixels(patches))
     theirs = load_model(str(folder / NETWORK))(pixels(patches))
     np.testing.assert_allclose(ours, theirs, atol=1e-4)

@@ -230,7 +230,7 @@ class _Groups:
         return self._found[number]
 
     def ready(self, number: int) -> bool:
-        """Return whether a group is probably decoded."""
+        """Return whether a group has probably been decoded."""
         if number < len(self._found) or not self._found or self._found[-1].last:
             return True
         rows = self._found[-1].rows

@@ -57,7 +57,7 @@ def test_filters_keep_the_contract(name: str, channels: int) -> None:
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("level", [0, 77, 255])
-def test_an_even_picture_stays_even(name: str, level: int) -> None:
+def test_a_uniform_image_stays_uniform(name: str, level: int) -> None:
     even = np.full((1, 40, 40, 3), level, np.uint8)
     assert np.ptp(load_filter(name)(even)) == 0
     if name in ("nlm", "stretch"):
@@ -106,7 +106,7 @@ def clahe_by_hand(plane: NDArray[np.uint8], clip: float, tiles: int) -> NDArray[
     return out
 
 
-def test_clahe_is_what_its_description_says() -> None:
+def test_clahe_matches_its_definition() -> None:
     plane = example_image(64, 64, 1, variant=1)
     made = Clahe(clip=2, tiles=4)(plane[None])[0, ..., 0].astype(float)
     assert np.abs(made - clahe_by_hand(plane[..., 0], 2, 4)).max() <= 1
@@ -219,7 +219,7 @@ def test_noise_that_was_added_is_found() -> None:
     assert estimate_noise(even.astype(np.uint8))[0] == 0
 
 
-def test_gates_let_noisy_or_quiet_pictures_through() -> None:
+def test_gates_select_noisy_or_clean_images() -> None:
     images = np.concatenate([photos(1), noisy(photos(1))])
     gate = float(estimate_noise(images).mean())
     for text, changed in ((f"nlm:above={gate}", 1), (f"clahe:below={gate}", 0)):

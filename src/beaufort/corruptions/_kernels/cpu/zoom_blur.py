@@ -39,7 +39,7 @@ def _add_pixels(values, mixed, places, shares, width, total):
 
 @part
 def _add_greys(values, mixed, starts, column_share, total):
-    """As `_add_pixels`, a single value a pixel."""
+    """Add pixels like `_add_pixels`, for images with one channel."""
     for x in range(starts.shape[0]):
         total[x] = values[x]
         for j in range(starts.shape[1]):

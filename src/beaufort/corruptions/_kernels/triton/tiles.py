@@ -1,4 +1,4 @@
-"""What the filters of the GPU have in common: tiles of images, numbers in and out.
+"""Helpers of all GPU filters: tiles of images, and loading and storing of their values.
 
 A program works on a tile of one image: some rows, and some places in them, which are columns × channels, or
 on places of a single row where they are looked up. Kernels are compiled without fused products; where the
