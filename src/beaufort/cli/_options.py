@@ -129,7 +129,7 @@ Labels = Annotated[
         "--labels",
         metavar="NAME|FILE,KEY=VALUE,…",
         help="Which outputs count as which class: identity, imagenet-d or a JSON file; matched by name by "
-        "default. Keys: convention=restricted (only the dataset's classes compete) or all; sets=FILE.json "
+        "default. Keys: convention=restricted (predict only the dataset's classes) or all; sets=FILE.json "
         "(all valid labels of each image, as in ReaL).",
     ),
 ]

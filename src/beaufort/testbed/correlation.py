@@ -84,7 +84,9 @@ def _correlation(
     dx, dy = x - x.mean(), y - y.mean()
     spread = math.sqrt(float(dx @ dx) * float(dy @ dy))
     if spread <= 1e-18 * len(rows):
-        raise OptionError(f"a correlation of {names[0]} with {names[1]} needs models that differ in both")
+        raise OptionError(
+            f"cannot correlate {names[0]} with {names[1]}: all models have the same value of one"
+        )
     r = float(np.clip(dx @ dy / spread, -1, 1))
     quantile = NormalDist().inv_cdf((1 + validate_level(level)) / 2)
     interval = None
