@@ -97,17 +97,18 @@ def footer_size(tail: bytes) -> int:
 
 def read_notes(footer: bytes) -> tuple[Notes, int]:
     """Return the checked notes of a footer, and the number of rows."""
-    notes, metadata = _read_footer(footer)
-    return notes, metadata.num_rows
+    notes, file = _open(footer, footer)
+    return notes, file.metadata.num_rows
 
 
-def _read_footer(footer: bytes) -> tuple[Notes, pq.FileMetaData]:
+def _open(content: bytes, footer: bytes) -> tuple[Notes, pq.ParquetFile]:
+    """Return the checked notes of a footer, and the file with some content before it."""
     sealed = _seal(footer)
     if sealed and not _holds(footer, sealed) and not _is_newer(footer, sealed):
         raise DamagedError("the checksum of its footer does not match")
     try:
-        metadata = pq.read_metadata(pa.BufferReader(footer))
-        raw = dict(metadata.metadata or {})
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        raw = dict(file.metadata.metadata or {})
         notes = {key.decode(): value.decode() for key, value in raw.items() if key != b"ARROW:schema"}
         version = int(notes[_FORMAT])
     except MemoryError:
@@ -120,7 +121,7 @@ def _read_footer(footer: bytes) -> tuple[Notes, pq.FileMetaData]:
         raise DamagedError("its footer has no checksum")
     if version < 2 and _copy_of_notes(raw) != notes:
         raise DamagedError("the two copies of its notes differ")
-    return notes, metadata
+    return notes, file
 
 
 def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Table, Notes]:
@@ -129,29 +130,29 @@ def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Tab
     Parsing is single-threaded and from memory: threads of Arrow that hold a Python file abort the process if
     the interpreter exits.
     """
-    notes, metadata = _checked_notes(content)
+    notes, file = _checked_notes(content)
     if _is_old(notes):
-        table = _checked_old_table(content, notes)
+        table = _checked_old_table(file, notes)
         return (table if columns is None else table.select(list(columns))), notes
-    return _parse(content, columns, metadata), notes
+    return _parse(file, columns), notes
 
 
 def check(content: bytes) -> tuple[Notes, int]:
     """Return the notes of a file and the number of rows, every byte checked."""
-    notes, metadata = _checked_notes(content)
+    notes, file = _checked_notes(content)
     if _is_old(notes):
-        _checked_old_table(content, notes)
-    return notes, metadata.num_rows
+        _checked_old_table(file, notes)
+    return notes, file.metadata.num_rows
 
 
-def _checked_notes(content: bytes) -> tuple[Notes, pq.FileMetaData]:
+def _checked_notes(content: bytes) -> tuple[Notes, pq.ParquetFile]:
     at = len(content) - footer_size(content)
     if at < 0:
         raise DamagedError("the file is truncated")
-    notes, metadata = _read_footer(content[at:])
+    notes, file = _open(content, content[at:])
     if not _is_old(notes) and _digest(content[:at]).decode() != notes.get(_CONTENT):
         raise DamagedError("the checksum of its rows does not match")
-    return notes, metadata
+    return notes, file
 
 
 def is_sealed(content: bytes) -> bool:
@@ -163,8 +164,8 @@ def _is_old(notes: Notes) -> bool:
     return int(notes[_FORMAT]) < 2
 
 
-def _checked_old_table(content: bytes, notes: Notes) -> pa.Table:
-    table = _parse(content, None)
+def _checked_old_table(file: pq.ParquetFile, notes: Notes) -> pa.Table:
+    table = _parse(file, None)
     try:
         agrees = summarize(table) == json.loads(notes[_SUMMARY])
     except _PARSING as error:
@@ -174,14 +175,8 @@ def _checked_old_table(content: bytes, notes: Notes) -> pa.Table:
     return table
 
 
-def _parse(
-    content: bytes, columns: Sequence[str] | None, metadata: pq.FileMetaData | None = None
-) -> pa.Table:
-    """Return the rows; pages have checksums of their own, which are verified without `metadata` only."""
+def _parse(file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
     try:
-        file = pq.ParquetFile(
-            pa.BufferReader(content), metadata=metadata, page_checksum_verification=metadata is None
-        )
         wanted = None if columns is None else list(columns)
         table = from_stored(file.read(columns=wanted, use_threads=False)).replace_schema_metadata(None)
         return table if wanted is None else table.select(wanted)

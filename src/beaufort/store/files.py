@@ -324,7 +324,9 @@ class FileStore:
 
 def _joined(slices: Sequence[tuple[Slice, pa.Table]]) -> pa.Table:
     """Return one table with the places of its rows, and the columns that all slices have."""
-    names = [name for name in slices[0][1].column_names if all(name in t.column_names for _, t in slices)]
+    columns = [table.column_names for _, table in slices]
+    names = [name for name in columns[0] if all(name in some for some in columns)]
     places = [np.arange(one.start, one.stop, dtype=np.int64) for one, _ in slices]
-    table = pa.concat_tables(table.select(names) for _, table in slices)
+    tables = [table.select(names) for _, table in slices]
+    table = pa.concat_tables(tables) if len(tables) > 1 else tables[0]
     return table.add_column(0, "place", column_of(np.concatenate(places)))
