@@ -131,6 +131,22 @@ def test_two_functions_that_claim_to_be_one_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_model_checks")
+def test_a_finished_run_reads_only_the_folders_of_its_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = evaluate([toy()], SUITE, dataset(), tmp_path)
+    evaluate([toy("other", "2")], SUITE, dataset(), tmp_path)
+
+    def listing(_: FileStore) -> None:
+        raise AssertionError("the whole store was listed")
+
+    monkeypatch.setattr(FileStore, "listing", listing)
+    again = evaluate([toy()], SUITE, dataset(), tmp_path)
+    assert all(result.reused for result in again.results)
+    assert [result.accuracy for result in again.results] == [result.accuracy for result in first.results]
+
+
+@pytest.mark.usefixtures("no_model_checks")
 def test_what_can_change_an_answer_is_done_again(tmp_path: Path) -> None:
     calls: list[int] = []
     evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path)
