@@ -150,9 +150,9 @@ def _show(comparison: Comparison, every: bool) -> None:
     ]
     typer.echo("\n" + table([("difference", "p", ""), *differences]))
     typer.echo(
-        f"{100 * scores.level:g} % intervals and p-values, adjusted within each family (single-step max-T): "
-        f"{families(scores)}; models that share a tie group do not differ significantly in "
-        f"{metrics[scores.headline].title}"
+        f"{100 * scores.level:g} % intervals and p-values, adjusted (single-step max-T) within "
+        f"{families(scores)}. Models that share a tie group do not differ significantly in "
+        f"{metrics[scores.headline].title}."
     )
     if every:
         _show_calibration(comparison)
