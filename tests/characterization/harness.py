@@ -220,7 +220,7 @@ def flattened(record: Record) -> Record:
 
 def renamed(record: Record) -> Record:
     """Return recorded facts with the names that they have today."""
-    return {_renamed_path(name): _renamed_value(value) for name, value in flattened(record).items()}
+    return {_renamed_path(name): _renamed_value(name, value) for name, value in flattened(record).items()}
 
 
 def _renamed_path(name: str) -> str:
@@ -234,10 +234,12 @@ def _renamed_path(name: str) -> str:
     return f"{head}{separator}{'.'.join(parts)}"
 
 
-def _renamed_value(value: Any) -> Any:
+def _renamed_value(name: str, value: Any) -> Any:
     if isinstance(value, list):
-        return [_renamed_value(inner) for inner in value]
-    return renames.VALUES.get(value, value) if isinstance(value, str) else value
+        return [_renamed_value(name, inner) for inner in value]
+    if isinstance(value, str) and ": files." in name:
+        return renames.VALUES.get(value, value)
+    return value
 
 
 def differences(scenario: Scenario, recorded: Record, found: Record) -> list[str]:

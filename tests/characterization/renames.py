@@ -152,7 +152,7 @@ FILES: dict[str, str] = {}
 """Parts of the names of written files that are new: {"old": "new"}."""
 
 VALUES: dict[str, str] = {"absent": "missing", "whole": "complete"}
-"""Values that have a new name, where they are words of an output and in no fingerprint: {"old": "new"}."""
+"""New names of the states of files that commands report: {"old": "new"}."""
 
 CHANGED: dict[str, dict[str, str]] = {
     "mining": {

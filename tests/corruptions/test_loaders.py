@@ -231,7 +231,7 @@ def test_floats_that_are_no_shares(value: float, says: str) -> None:
     values = np.zeros((40, 48, 3))
     values[3, 4, 1] = value
     for image in (values, torch.from_numpy(values.transpose(2, 0, 1))):
-        with pytest.raises(ImageValueError, match=f"must have values from 0 to 1, {says}; corrupt before"):
+        with pytest.raises(ImageValueError, match=f"0 to 1, {says}; corrupt before"):
             Corrupt("contrast", 3, floats=True)(image)
 
 

@@ -30,10 +30,12 @@ def outputs(name: str) -> dict[str, np.ndarray]:
         if "imagenet" in corruption.recipes:
             key = f"{name}/imagenet/3/{stream}"
             made[key] = corruption(photo, 3, ids=["pin"], scale="imagenet", **options)
+        if "cifar" in corruption.recipes:
             for severity in (1, 5):
                 key = f"{name}/cifar/{severity}/{stream}"
                 made[key] = corruption(small, severity, ids=["pin"], scale="cifar", **options)
-        made[f"{name}/mnist/{stream}"] = corruption(digits, ids=[0, 1], scale="mnist", **options)
+        if "mnist" in corruption.recipes:
+            made[f"{name}/mnist/{stream}"] = corruption(digits, ids=[0, 1], scale="mnist", **options)
     return made
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from multiprocessing import active_children
+from multiprocessing import active_children, parent_process
 from pathlib import Path
 
 import numpy as np
@@ -58,8 +58,9 @@ def broken() -> Model:
 
 def suicidal() -> Model:
     def answer(images: np.ndarray) -> np.ndarray:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return images
+        if parent_process() is not None:  # in a worker, not in the check before the run
+            os.kill(os.getpid(), signal.SIGKILL)
+        return brightness(images)
 
     return as_model(answer, name="suicidal", classes=CLASSES, version="1")
 

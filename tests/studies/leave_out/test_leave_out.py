@@ -257,7 +257,7 @@ def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
     one = values_page(
         "season", "photos", recipe, [value_score("a", 9, right[:1], None, cap=1.0, unread=0)], []
     )
-    assert "how another training run would differ" in one
+    assert "the variation between training runs" in one
     safe = value_score("c", 9, right, right, cap=1.0, unread=0)
     text = values_page("season", "photos", recipe, [safe, plain], [])
     assert "2 values of season, each left out of training in turn. No interval of a loss" in text

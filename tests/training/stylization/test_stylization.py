@@ -153,9 +153,9 @@ def test_a_classifier_that_taught_it_is_marked(trained: Path, monkeypatch: pytes
     found = evaluate(
         nets, [Condition.parse("data/stylize@2")], (photos(), np.zeros(4, int)), labels="identity"
     )
-    marked = [note for note in found.notes if "learned from squeezenet1_1" in note]
+    marked = [note for note in found.notes if "features of squeezenet1_1" in note]
     assert len(marked) == 1
-    assert marked[0].startswith("squeezenet1_1_227 is scored on images")
+    assert marked[0].startswith("squeezenet1_1_227 ")
 
 
 @pytest.fixture(scope="module")
