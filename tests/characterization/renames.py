@@ -155,6 +155,15 @@ VALUES: dict[str, str] = {"absent": "missing", "whole": "complete"}
 """New names of the states of files that commands report: {"old": "new"}."""
 
 CHANGED: dict[str, dict[str, str]] = {
+    "run-onnx": {r"digits report: stdout: low\[\]": "the interval of ECE is narrower"},
+    "store-before": {
+        r"report: stdout: configs\.mine\.left_out\.toy": "models that were not named are not listed",
+        r"after: images shown to the models, at least and at most": "models are checked before a run",
+        r"compare: stdout: (family|differences\[\]\.(difference\.(low|high)|p))": (
+            "paired intervals, adjusted within two families"
+        ),
+        r"compare: stdout: calibration\[\]\.difference\.(low|high)": "the interval of ECE is narrower",
+    },
     "mining": {
         r"export( folders)?: file set2?/metadata\.parquet: (columns|values)": (
             "`file_name` instead of `file`, and predictions as a list instead of a map, for Hugging Face"
