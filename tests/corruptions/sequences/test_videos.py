@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
+from beaufort._core.errors import BeaufortError, ImageFileError
 from beaufort.corruptions.sequences import perturbations
 from beaufort.data import load_dataset
 from beaufort.data.writers import make_dataset
