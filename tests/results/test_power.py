@@ -135,7 +135,7 @@ def test_what_cannot_be_planned_is_told(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}))
     with pytest.raises(BeaufortError, match="two different models"):
         spread_of_results(results, results)
-    with pytest.raises(OptionError, match="clusters require a reference"):
+    with pytest.raises(OptionError, match="clusters requires a reference"):
         spread_of_results(results, clusters={})
     same = fill("same", {"a": 9.0, "b": 9.0}, images=10)
     with pytest.raises(BeaufortError, match="spread cannot be measured"):

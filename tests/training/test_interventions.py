@@ -174,7 +174,7 @@ def test_all_corruptions_but_some() -> None:
     assert not torch.equal(*both)  # without the chain of one link, all have the other
     assert torch.equal(both[0], make("corruptions", **{**chains, "names": "fog@2+snow@3"}).prepare(block, 0))
     np.testing.assert_array_equal(one.numpy(), left.numpy())
-    with pytest.raises(OptionError, match=r"but must be .* got 'snow'"):
+    with pytest.raises(OptionError, match=r"'but' .* got 'snow'"):
         make("corruptions", names="noise", but="snow", **options)
     with pytest.raises(OptionError, match="but must not contain all names"):
         make("corruptions", names="noise", but="noise", **options)
@@ -339,7 +339,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("stability", {"wait": 1}, "unknown option of the intervention 'stability': 'wait'; did you mean 'weigh"),
     ("pruning", {"share": 0.5, "x": 1}, "of the intervention 'pruning': 'x'; available: share, shift, flip"),
     ("corruptions", {"names": []}, "must not be empty"),
-    ("corruptions", {"names": "fog", "but": "snow@3"}, "but must be .* got 'snow@3'"),
+    ("corruptions", {"names": "fog", "but": "snow@3"}, "'but' .* got 'snow@3'"),
 )
 
 

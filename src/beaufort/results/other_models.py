@@ -97,6 +97,8 @@ class ConditionFolders:
         datasets = {name: dataset for name in names if (dataset := self._dataset(name)) is not None}
         if not self._clean:
             return datasets.keys()
+        if not datasets:  # a model may have clean images only
+            return {name for name in names if "@" not in name}
         return datasets.keys() | (set(datasets.values()) & set(names))
 
     def _dataset_of(self, name: str) -> str | None:

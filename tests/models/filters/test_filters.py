@@ -294,14 +294,14 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
         OptionError,
         r"\'clahe\+nlm\' is not one image filter",
     ),
-    (b"clahe", OptionError, "must be a text"),
+    (b"clahe", OptionError, "must be a string"),
     ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
     ("ten-crop:above=0.1", OptionError, "above cannot be used with ten-crop"),
     ("ten-crop:side=256,pad=4", OptionError, "side and pad .* got 256 and 4"),
     (["ten-crop", "multi-crop"], OptionError, "at most one step can make views"),
     ([], OptionError, "at least one step"),
     ("", UnknownNameError, "unknown image filter ''"),
-    ([3], OptionError, "must be a text"),
+    ([3], OptionError, "must be a string"),
 )
 
 
