@@ -353,4 +353,6 @@ def test_a_run_with_everything_in_a_bucket(
     assert "3 files, 0 problems" in invoke("store", "verify", f"{s3}/store")
     assert "digits/stripe@1" in invoke("query", "--store", f"{s3}/store")
     invoke("store", "verify", f"{s3}/store", "--repair")
-    assert "no bucket 'absent'" in invoke(*run, "s3://absent/x", "--data", str(tmp_path / "digits"), code=2)
+    assert "bucket not found: 'absent'" in invoke(
+        *run, "s3://absent/x", "--data", str(tmp_path / "digits"), code=2
+    )

@@ -176,7 +176,7 @@ def test_all_corruptions_but_some() -> None:
     np.testing.assert_array_equal(one.numpy(), left.numpy())
     with pytest.raises(OptionError, match=r"'but' .* got 'snow'"):
         make("corruptions", names="noise", but="snow", **options)
-    with pytest.raises(OptionError, match="but must not contain all names"):
+    with pytest.raises(OptionError, match="must not contain all corruptions of 'names'"):
         make("corruptions", names="noise", but="noise", **options)
 
 
