@@ -392,9 +392,12 @@ def ask_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outco
 
 
 def _given(name: str) -> dict[str, Any]:
-    """Return the options of a model for a behavior; one that is slow once needs a second attempt."""
+    """Return the options of a model for a behavior; one that fails once needs further attempts.
+
+    More than one, because on a busy machine a connection may be reset as well.
+    """
     patience = {"timeout": TIMEOUT_S} if name in LATE else {"timeout": LONGEST_S}
-    retries = 8 if name == "slow_once" else 1
+    retries = 8 if name == "slow_once" else 3 if name.endswith("_once") else 1
     return {"classes": CLASSES, "version": "7", "token": "TORTURE_TOKEN", "retries": retries, **patience}
 
 
