@@ -347,7 +347,7 @@ def ece(repeats: int) -> None:
 
 
 def pairs(repeats: int, models: int = 7) -> None:
-    """Print how many pairs of seven models are told apart, and how often any of equal ones is."""
+    """Print how many pairs of seven models differ significantly, and how often any of equal ones do."""
     chosen = np.array(list(combinations(range(models), 2)), np.intp)
     print("| images | family | told apart, of 21 | false alarms |")
     print("|---:|---|---:|---:|")

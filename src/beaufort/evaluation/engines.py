@@ -138,7 +138,7 @@ class ProcessEngine:
         for ours, process in self._workers.items():
             if kind is not None:
                 process.terminate()
-            ours.close()  # an idle worker ends by itself
+            ours.close()  # an idle worker then exits
         for process in self._workers.values():
             process.join(_PATIENCE_S)
             if process.is_alive():

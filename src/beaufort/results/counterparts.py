@@ -21,7 +21,7 @@ class ShiftScore:
     part: str
     """Name of the dataset in a suite of several; else its own."""
     shifts: tuple[str, ...]
-    """Shifts of its images; empty for a dataset that is a shift by itself."""
+    """Shifts of its images; empty if the dataset itself is the shift."""
     model: str
     accuracy: Estimate
     """Accuracy on the shifted images, the mean over shifts; on the images themselves without shifts."""

@@ -45,9 +45,7 @@ def cohen_kappa(
     """
     a, b = (_answers(answers, categories) for answers in (first, second))
     if len(a) != len(b):
-        raise OptionError(
-            f"first and second must have one answer per image, got {len(a)} and {len(b)} answers"
-        )
+        raise OptionError(f"first and second must have the same length, got {len(a)} and {len(b)}")
     rows = np.zeros((len(a), categories, categories))
     rows[np.arange(len(a)), a, b] = 1
     unseen = np.eye(categories * categories)

@@ -249,7 +249,7 @@ class Bands(NamedTuple):
 def _bands(
     size: int, cells: float, softness: float, channels: int
 ) -> tuple[Bands, NDArray[np.int64], NDArray[np.int16]]:
-    """Return the bands of an axis, and for each pixel its first cell and the share of the next cell in 2⁻¹⁵.
+    """Return the bands of an axis, and for each pixel its first cell and the part of the next one in 2⁻¹⁵.
 
     A cell is at least a pixel wide, so a pixel lies in at most two, and its areas in both add up to one.
     """
