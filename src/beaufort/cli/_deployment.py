@@ -26,7 +26,8 @@ def deployment_lines(found: Deployment, results: Results, every: bool) -> Iterat
     )
     yield f"agreement, mean over {counted(len(found.conditions), 'condition')}: {found.agreement:.2%}"
     most = found.most_flips
-    yield f"most flips: {most.flips:.2%} under {printable(most.condition)}"
+    where = f" under {printable(most.condition)}" if most.flips.value else ""
+    yield f"most flips: {most.flips:.2%}{where}"
     yield ""
     yield from _condition_lines(found)
     yield ""
