@@ -21,7 +21,7 @@ from beaufort.results import (
     gate,
     join_results,
     open_results,
-    open_target_parts,
+    open_targets,
     score,
     spread_of_results,
 )
@@ -400,15 +400,19 @@ def test_stores_side_by_side(fill: Fill) -> None:
 def test_targets(fill: Fill, tmp_path: object) -> None:
     store = fill("s", {"net": 0.7, "other": 0.6})
     single = fill("one", {"net": 0.7})
-    assert open_target_parts("other", store.location)[0].models == ("other",)
-    assert open_target_parts(single.location, store.location)[0].models == ("net",)
-    assert open_target_parts(f"{store.location}::net")[0].models == ("net",)
+
+    def opened(text: str, store: str = "results") -> tuple[Results, ...]:
+        return open_targets([(text, "model")], store)[0]
+
+    assert opened("other", store.location)[0].models == ("other",)
+    assert opened(single.location, store.location)[0].models == ("net",)
+    assert opened(f"{store.location}::net")[0].models == ("net",)
     with pytest.raises(ResultsError, match="has 2 models: net, other; pass one as"):
-        open_target_parts(store.location)
+        opened(store.location)
     with pytest.raises(ResultsError, match=r"unknown model of .* 'otter'"):
-        open_target_parts("otter", store.location)
+        opened("otter", store.location)
     with pytest.raises(ResultsError, match="STORE::MODEL"):
-        open_target_parts("::net", store.location)
+        opened("::net", store.location)
 
 
 def test_scores_do_not_depend_on_the_order_of_conditions_in_the_store(fill: Fill) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,17 +30,9 @@ from beaufort.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from beaufort import suites
-    from beaufort.results import Results, Verdict
+    from beaufort.results import Verdict
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
-
-_LIMITS: dict[str, Callable[[suites.Suite], bool]] = {
-    "require": lambda _: True,
-    "min_clean": lambda suite: suite.clean,
-    "min_worst": lambda suite: bool(suite.families),
-}
-"""Limits that need no reference, and whether a suite has the images that each is about."""
 
 
 def gate(
@@ -166,35 +157,17 @@ def _judged(
     result: str | None, reference: str | None, store: str, suite: str | None, seed: int | None, **options: Any
 ) -> list[Verdict]:
     """Return a verdict for each dataset of the suite."""
-    from beaufort.results import gate as judge
-    from beaufort.results import open_targets, pair_parts
+    from beaufort.results import gate_parts, open_targets
 
     targets = [(store if result is None else result, "model")]
     targets += [] if reference is None else [(reference, "reference")]
     new, *old = open_targets(targets, store, suite=suite, seed=seed)
-    pairs: list[tuple[Results, Results | None]] = [(part, None) for part in new]
-    if old:
-        pairs = [(one, other) for one, other in pair_parts([new, *old])]
-    all_suites = [part.suite for part in new]
-    with_limits = any(options[name] is not None for name in _LIMITS)
-    verdicts = []
-    for one, other in pairs:
-        limits = _limits_of(one.suite, all_suites, options)
-        if other is None and with_limits and all(limit is None for limit in limits.values()):
-            typer.echo(f"note: no limit applies to {printable(one.dataset)}", err=True)
-        else:
-            verdicts.append(judge(one, other, **options | limits))
+    verdicts = gate_parts(new, old[0] if old else None, **options)
+    checked = {verdict.dataset for verdict in verdicts}
+    for part in new:
+        if not old and part.dataset not in checked:
+            typer.echo(f"note: no limit applies to {printable(part.dataset)}", err=True)
     return verdicts
-
-
-def _limits_of(suite: suites.Suite, others: list[suites.Suite], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the limits for a dataset; a limit for clean or shifted images applies to datasets with them."""
-    apply = {
-        name
-        for name, has in _LIMITS.items()
-        if has(suite) or not any(map(has, others))  # an error says that none has
-    }
-    return {name: options[name] if name in apply else None for name in _LIMITS}
 
 
 def _summary_file() -> Path:

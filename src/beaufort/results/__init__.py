@@ -32,7 +32,6 @@ from beaufort.results.monitoring import robustness
 from beaufort.results.open import (
     open_parts,
     open_results,
-    open_target_parts,
     open_targets,
     stored_suites,
 )
@@ -99,11 +98,11 @@ __all__ = [
     "evaluate",
     "find_baseline",
     "gate",
+    "gate_parts",
     "join_results",
     "largest_flips",
     "open_parts",
     "open_results",
-    "open_target_parts",
     "open_targets",
     "order_of",
     "pair_parts",

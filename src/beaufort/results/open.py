@@ -105,18 +105,6 @@ def stored_suites(store: str | Path | FileStore) -> tuple[Suite, ...]:
     return tuple(found.values())
 
 
-def open_target_parts(
-    text: str,
-    store: str = "results",
-    *,
-    suite: str | None = None,
-    seed: int | None = None,
-    role: str = "model",
-) -> tuple[Results, ...]:
-    """Open the results of one model, one for each dataset of the suite; see `open_targets` for several."""
-    return open_targets([(text, role)], store, suite=suite, seed=seed)[0]
-
-
 def open_targets(
     targets: Iterable[tuple[str, str]],
     store: str = "results",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown_message
@@ -18,14 +18,22 @@ from beaufort.results.baseline import check_baseline
 from beaufort.results.deployment import largest_flips
 from beaufort.results.differences import difference_text
 from beaufort.results.linear import Linear, find_clusters
-from beaufort.results.results import Results, join_results
+from beaufort.results.results import Results, join_results, pair_parts
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.scoring import score
 from beaufort.results.verdict_details import VerdictDetails, verdict_details
+from beaufort.suites import Suite
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` passes only if a drop larger than allowed is ruled out; `significance` fails only if the
 drop is larger than allowed and significantly larger than zero, and passes everything else."""
+
+_LIMITS: Mapping[str, Callable[[Suite], bool]] = {
+    "require": lambda _: True,
+    "min_clean": lambda suite: suite.clean,
+    "min_worst": lambda suite: bool(suite.families),
+}
+"""Limits that need no reference, and whether a suite has the images that each is about."""
 
 MAX_IMAGES = 10**9
 """Largest number of images that is reported as sufficient."""
@@ -236,6 +244,36 @@ def gate(
         dataset=results.dataset,
         always_valid=always_valid,
     )
+
+
+def gate_parts(
+    results: Sequence[Results], reference: Sequence[Results] | None = None, **options: Any
+) -> list[Verdict]:
+    """Check a model on every dataset of a suite, as `gate` does on one.
+
+    Limits for clean or shifted images apply to the datasets that have such images. Without a reference, a
+    dataset to which no limit applies has no verdict.
+
+    Args:
+        results: results of the model to check, one for each dataset.
+        reference: results of the reference model, likewise.
+        **options: options of `gate`.
+    """
+    pairs: list[tuple[Results, Results | None]] = [(one, None) for one in results]
+    if reference is not None:
+        pairs = [(one, other) for one, other in pair_parts([results, reference])]
+    given = [name for name in _LIMITS if options.get(name) is not None]
+    verdicts = []
+    for one, other in pairs:
+        unused = [
+            name
+            for name in given
+            if not _LIMITS[name](one.suite) and any(_LIMITS[name](each.suite) for each in results)
+        ]  # where no dataset has such images, an error says so
+        if other is None and given and len(unused) == len(given):
+            continue
+        verdicts.append(gate(one, other, **options | dict.fromkeys(unused)))
+    return verdicts
 
 
 def worst_decision(judged: Sequence[Verdict] | Sequence[Check]) -> Decision:

@@ -62,14 +62,11 @@ def beaufort_gate(request: pytest.FixtureRequest) -> Callable[..., Verdict | lis
         """
         __tracebackhide__ = True
         from beaufort.report.verdict_formats import verdict_lines
-        from beaufort.results import Decision, gate, pair_parts, worst_decision
+        from beaufort.results import Decision, gate_parts, worst_decision
 
-        new = _parts(store if model is None else model, store, suite, seed)
-        if reference is None:
-            pairs: list[Any] = [(one, None) for one in new]
-        else:
-            pairs = list(pair_parts([new, _parts(reference, store, suite, seed)]))
-        verdicts = [gate(one, other, **options) for one, other in pairs]
+        new = _parts(store if model is None else model, "model", store, suite, seed)
+        old = None if reference is None else _parts(reference, "reference", store, suite, seed)
+        verdicts = gate_parts(new, old, **options)
         text = "\n".join(line for verdict in verdicts for line in verdict_lines(verdict))
         decision = worst_decision(verdicts)
         if decision is Decision.FAILED or (decision is Decision.UNDECIDED and undecided == "fail"):
@@ -81,11 +78,11 @@ def beaufort_gate(request: pytest.FixtureRequest) -> Callable[..., Verdict | lis
     return check
 
 
-def _parts(target: Any, store: str, suite: str | None, seed: int | None) -> tuple[Results, ...]:
-    from beaufort.results import Results, Run, open_target_parts
+def _parts(target: Any, role: str, store: str, suite: str | None, seed: int | None) -> tuple[Results, ...]:
+    from beaufort.results import Results, Run, open_targets
 
     if isinstance(target, Run):
         return target.predictions
     if isinstance(target, Results):
         return (target,)
-    return open_target_parts(str(target), store, suite=suite, seed=seed)
+    return open_targets([(str(target), role)], store, suite=suite, seed=seed)[0]
