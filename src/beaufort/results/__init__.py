@@ -43,7 +43,15 @@ from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
 from beaufort.results.scoring import score
 from beaufort.results.tracking import scalars, trackers
-from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, worst_decision
+from beaufort.results.verdict import (
+    RULES,
+    Check,
+    Decision,
+    Verdict,
+    gate,
+    gate_parts,
+    worst_decision,
+)
 from beaufort.results.verdict_details import ErrorChange, ModelVersion, VerdictDetails
 from beaufort.results.video_frames import PmScore, pm_scores
 
