@@ -135,7 +135,7 @@ def test_sets_of_labels(tmp_path: Path) -> None:
     first = found.results[0]
     assert (first.images, first.correct, first.unlabeled, first.unread) == (3, 2, 1, 0)
     table = FileStore(tmp_path / "store").read(FileStore(tmp_path / "store").cells()[first.fingerprint])
-    assert table["truth"].to_pylist() == [[0, 5], [3, 207], [3, -1], [-1, -1]]
+    assert table["label_set"].to_pylist() == [[0, 5], [3, 207], [3, -1], [-1, -1]]
     assert not FileStore(tmp_path / "store").verify()
     for results in (open_results(tmp_path / "store"), open_results(tmp_path / "plain", label_sets=sets)):
         scores = score(results)

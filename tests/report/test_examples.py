@@ -37,7 +37,7 @@ def test_strips_show_what_the_models_saw(scores: Scores, data: Dataset, examples
     assert len(examples.strips) == 3
     for strip in examples.strips:
         place = list(data.ids).index(strip.name)
-        assert strip.truth == data.labels[place]
+        assert strip.label == data.labels[place]
         assert answers.correct[0, place]
         for row, condition in enumerate(scores.suite.conditions(data.name)):
             image = data[place].image[None]
@@ -56,14 +56,14 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
         rows = {(c.corruption, c.severity): row for row, c in enumerate(answers.conditions)}
         assert found
         for one in found:
-            assert one.prediction.label != one.truth
+            assert one.prediction.label != one.label
             row = rows[one.corruption, one.severity]
             condition = Condition(data.name, one.corruption, one.severity)
             shown = pixels(examples, one.image)
             places = [
                 place
                 for place in np.flatnonzero(answers.top[row, :, 0] == one.prediction.label).tolist()
-                if answers.labels[place] == one.truth
+                if answers.labels[place] == one.label
                 and np.array_equal(
                     shown, condition.apply(data[place].image[None], ids=[data.ids[place]], scale="cifar")[0]
                 )
@@ -112,7 +112,7 @@ def test_pictures_never_open_the_test_images(
         found = examples_of_images(scores, given)
         assert found.mistakes is None
         assert "no test images" in found.note
-        assert all(strip.truth is None and not strip.predictions for strip in found.strips)
+        assert all(strip.label is None and not strip.predictions for strip in found.strips)
     assert len(found.strips) == 3
     assert pixels(found, found.strips[0].images[0]).shape == (32, 32, 3)
     monkeypatch.undo()
@@ -132,7 +132,7 @@ def test_models_can_be_asked(scores: Scores, make: SimpleNamespace) -> None:
     other = make.dataset(count=7)
     found = examples_of_images(scores, other, ask=[bright])
     strip = found.strips[0]
-    assert strip.truth == 0
+    assert strip.label == 0
     assert len(strip.predictions["bright"]) == len(scores.suite.conditions())
     mean = pixels(found, strip.images[0]).mean() / 10
     odds = np.exp([mean, 12, 12, 12])

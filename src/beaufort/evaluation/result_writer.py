@@ -16,7 +16,7 @@ import pyarrow as pa
 from beaufort.evaluation.planning import Facts, PlannedCell
 from beaufort.evaluation.tasks import CellCounts
 from beaufort.models.scoring import correct
-from beaufort.store import Cell, Listing, Piece, Store, StoreError, truth_of, with_label, with_prediction
+from beaufort.store import Cell, Listing, Piece, Store, StoreError, labels_of, with_label, with_prediction
 from beaufort.store.columns import column_of, numbers_of
 
 _THREADS = 2
@@ -182,7 +182,7 @@ class ResultWriter:
         seen = written.images + written.unread + written.unlabeled
         if seen == count and _cover(listing.get(planned.cell.fingerprint, ()), count):
             return written
-        sets = ("truth",) if "truths" in planned.cell.data.get("labels", ()) else ()
+        sets = ("label_set",) if "truths" in planned.cell.data.get("labels", ()) else ()
         table = self._store.read(planned.cell, listing, (*_COLUMNS, *sets)).drop_columns(["place"])
         if not written.images + written.unread + written.unlabeled:
             self._keep(number, 0, table)  # read once, also for the results
@@ -242,7 +242,7 @@ def count_predictions(table: pa.Table) -> CellCounts:
         return CellCounts(0, 0, lost, apart)
     top: Any = scored["top"].combine_chunks()
     classes = numbers_of(top.flatten()).reshape(len(scored), -1)
-    return CellCounts(len(scored), int(correct(classes, truth_of(scored)).sum()), lost, apart)
+    return CellCounts(len(scored), int(correct(classes, labels_of(scored)).sum()), lost, apart)
 
 
 def _cover(pieces: Iterable[Piece], count: int) -> bool:

@@ -97,7 +97,7 @@ class _SourceRunner:
         self.spaces = runner.spaces[source]
         self.pool = pool
         self.models: tuple[Model, ...] = ()
-        self.truth = [self.source.truth(space) for space in self.spaces]
+        self.labels = [self.source.labels(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.warned: set[str] = set()
         self.named: tuple[tuple[Range, list[int]], tuple[int, ...], tuple[str, ...]] = ((0, 0), []), (), ()
@@ -123,9 +123,9 @@ class _SourceRunner:
             if batch.rows:
                 scored = wait()
                 done.setdefault(key, []).append(scored)
-                truth = _at(self.truth[model], batch.rows)
-                known = len(truth) if truth.ndim == 1 else int((truth != NO_LABEL).any(axis=1).sum())
-                yield BatchDone(number, len(truth), known, int(correct(scored[0].top, truth).sum()))
+                labels = _at(self.labels[model], batch.rows)
+                known = len(labels) if labels.ndim == 1 else int((labels != NO_LABEL).any(axis=1).sum())
+                yield BatchDone(number, len(labels), known, int(correct(scored[0].top, labels).sum()))
             if batch.last:
                 scores, table = self.table(batch, done.pop(key, []), model)
                 yield from self.warn_of_probabilities(model, scores)
@@ -146,9 +146,9 @@ class _SourceRunner:
         yield from waiting
 
     def predict(self, model: int, images: Images, batch: Batch) -> Callable[[], BatchScores]:
-        truth = _at(self.truth[model], batch.rows)
+        labels = _at(self.labels[model], batch.rows)
         one, space, seed = self.models[model], self.spaces[model], self.source.seed
-        return predict(one, images, batch, truth, space, seed=seed, keep_logits=self.runner.keep_logits)
+        return predict(one, images, batch, labels, space, seed=seed, keep_logits=self.runner.keep_logits)
 
     def batches(self, backend: Backend, tasks: Iterable[Task]) -> Iterator[BatchGroup]:
         """Yield the batches of all tasks; with a device, the next block is decoded ahead."""
@@ -177,7 +177,7 @@ class _SourceRunner:
             read = tuple(sorted({*range(*span)} - {*lost}))
             self.named = (span, lost), read, batch.block.ids(read)
         _, read, ids = self.named
-        sets = None if self.source.label_sets is None else self.truth[model]
+        sets = None if self.source.label_sets is None else self.labels[model]
         logits = np.concatenate(kept) if kept else None
         right = None if sets is None else _at(sets, read)
         try:
@@ -186,8 +186,8 @@ class _SourceRunner:
             error.add_note(f"{self.models[model].spec.name}, under {batch.condition}")
             raise
         if lost:
-            names, truth = [dataset.ids[i] for i in lost], None if sets is None else sets[lost]
-            empty = without_prediction(names, dataset.labels[lost], table.schema, truth)
+            names, valid = [dataset.ids[i] for i in lost], None if sets is None else sets[lost]
+            empty = without_prediction(names, dataset.labels[lost], table.schema, valid)
             order = np.argsort([*read, *lost], kind="stable")
             table = pa.concat_tables([table, empty]).take(order)
         return scores, table

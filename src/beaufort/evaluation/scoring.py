@@ -34,7 +34,7 @@ def predict(
     model: Model,
     images: Images,
     batch: Batch,
-    truth: NDArray[np.int64],
+    labels: NDArray[np.int64],
     space: LabelSpace,
     *,
     seed: int,
@@ -48,7 +48,7 @@ def predict(
     condition = batch.condition
     if condition.needs_model:  # images depend on the model, as in an attack
         assert isinstance(condition.shift, ModelShift)
-        logits = condition.shift.predict(model, images, ids=batch.ids, labels=truth, space=space, seed=seed)
+        logits = condition.shift.predict(model, images, ids=batch.ids, labels=labels, space=space, seed=seed)
     elif isinstance(model, Network) and model.takes_tensors(images):
         from beaufort._core.device import upload
         from beaufort.models.tensors import copy_to_host
@@ -56,8 +56,8 @@ def predict(
         with explain_device_errors(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.predict_tensors(images)
             _check_classes(model, found.shape, space)
-            if truth.ndim == 1:
-                scores = copy_to_host(score_tensor(space.apply(found), upload(truth, found.device)))
+            if labels.ndim == 1:
+                scores = copy_to_host(score_tensor(space.apply(found), upload(labels, found.device)))
                 suspect = None if space.identity else copy_to_host(are_probabilities(found))
                 kept = copy_to_host(found) if keep_logits else None
                 return lambda: (
@@ -69,12 +69,12 @@ def predict(
         each = [np.asarray(one, np.float32) for one in model.view_logits(on_host(images))]
         _check_classes(model, each[0].shape, space)
         own = np.logical_and.reduce([are_probabilities(one) for one in each])  # not visible in the mean
-        scored, logits_kept = _scored(model.mean_logits(each), truth, space, keep_logits=keep_logits)
+        scored, logits_kept = _scored(model.mean_logits(each), labels, space, keep_logits=keep_logits)
         return lambda: (_marked(scored, own), logits_kept)
     else:
         logits = model(on_host(images))
     _check_classes(model, np.shape(logits), space)
-    result = _scored(np.asarray(logits, np.float32), truth, space, keep_logits=keep_logits)
+    result = _scored(np.asarray(logits, np.float32), labels, space, keep_logits=keep_logits)
     return lambda: result
 
 
@@ -87,9 +87,9 @@ def _check_classes(model: Model, shape: tuple[int, ...], space: LabelSpace) -> N
 
 
 def _scored(
-    logits: NDArray[np.float32], truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
+    logits: NDArray[np.float32], labels: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
 ) -> BatchScores:
-    scores = score_logits(space.apply(logits), truth)
+    scores = score_logits(space.apply(logits), labels)
     suspect = None if space.identity else are_probabilities(logits)
     return _marked(scores, suspect), logits if keep_logits else None
 
@@ -105,12 +105,12 @@ def predictions(
     logits: NDArray[Any],
     *,
     keep_logits: bool = False,
-    truth: NDArray[Any] | None = None,
+    label_sets: NDArray[Any] | None = None,
 ) -> pa.Table:
     """Return the table of predictions, as it is stored, from logits `(images, classes)`.
 
-    A logit of -inf stands for an impossible class. `truth` has the valid classes of each image, padded with
-    -1, if there can be several.
+    A logit of -inf stands for an impossible class. `label_sets` has the valid classes of each image, padded
+    with -1, if there can be several.
     """
     logits = np.asarray(logits, np.float32)
     single = np.asarray(labels, np.int64)
@@ -119,5 +119,5 @@ def predictions(
             f"logits must have shape (images, classes), with a row for each of {len(ids)} ids and "
             f"{len(single)} labels, got shape {logits.shape}"
         )
-    scores = score_logits(logits, single if truth is None else truth)
-    return table_of(ids, single, scores, logits if keep_logits else None, truth)
+    scores = score_logits(logits, single if label_sets is None else label_sets)
+    return table_of(ids, single, scores, logits if keep_logits else None, label_sets)

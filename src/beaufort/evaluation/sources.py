@@ -77,9 +77,10 @@ class ImageSource:
     def scoring_facts(self, space: LabelSpace) -> dict[str, Any]:
         """Return the facts of the labels; empty if a label is the index of its output."""
         facts = space.facts()
+        # "truths" is the earlier name of label sets, which is part of fingerprints.
         return facts if self.label_sets is None else {**facts, "truths": self.label_sets.digest}
 
-    def truth(self, space: LabelSpace) -> NDArray[np.int64]:
+    def labels(self, space: LabelSpace) -> NDArray[np.int64]:
         """Return the valid label, or labels, of each image, as `correct` takes them."""
         dataset = self.dataset
         return dataset.labels if self.label_sets is None else self.label_sets.labels(dataset.ids, space)

@@ -112,12 +112,12 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     >>> round(fit_temperature([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 0, 0]), 4)
     1.8205
     """
-    rows, truth = floats(logits, "logits"), class_indices(labels, "labels")
-    validate_images(len(truth), "logits", rows, axes=2)
+    rows, true = floats(logits, "logits"), class_indices(labels, "labels")
+    validate_images(len(true), "logits", rows, axes=2)
     rows = rows - rows.max(axis=1, keepdims=True)
     impossible = np.isneginf(rows)
     finite = np.where(impossible, 0.0, rows)
-    of_label = rows[np.arange(len(rows)), truth]
+    of_label = rows[np.arange(len(rows)), true]
     if np.isneginf(of_label).any():
         raise MetricError("logits of labels must be finite, got -inf")
 

@@ -49,16 +49,16 @@ def error(labels: ArrayLike, top: ArrayLike, k: int = 1) -> float:
 
 
 def _hits(labels: ArrayLike, top: ArrayLike, k: int) -> NDArray[np.bool_]:
-    truth, predicted = class_indices(labels, "labels"), class_indices(top, "top")
+    true, predicted = class_indices(labels, "labels"), class_indices(top, "top")
     if predicted.ndim == 1:
         predicted = predicted[:, None]
-    validate_images(truth.size, "labels", truth, axes=1)
-    validate_images(truth.size, "top", predicted, axes=2)
+    validate_images(true.size, "labels", true, axes=1)
+    validate_images(true.size, "top", predicted, axes=2)
     if validate_count("k", k) > predicted.shape[1]:
         raise MetricError(
             f"k must be at most {predicted.shape[1]}, the number of classes per image in top, got {k}"
         )
-    hits: NDArray[np.bool_] = (predicted[:, :k] == truth[:, None]).any(axis=1)
+    hits: NDArray[np.bool_] = (predicted[:, :k] == true[:, None]).any(axis=1)
     return hits
 
 
@@ -85,9 +85,9 @@ def worst_classes(labels: ArrayLike, predicted: ArrayLike, count: int = 5) -> li
 
 
 def _classes(labels: ArrayLike, predicted: ArrayLike) -> list[ClassAccuracy]:
-    truth: NDArray[Any] = class_indices(labels, "labels")
-    right = _hits(truth, predicted, 1)
-    names, place = np.unique(truth, return_inverse=True)
+    true: NDArray[Any] = class_indices(labels, "labels")
+    right = _hits(true, predicted, 1)
+    names, place = np.unique(true, return_inverse=True)
     total = np.bincount(place, minlength=len(names))
     hits = np.bincount(place, weights=right, minlength=len(names))
     return [

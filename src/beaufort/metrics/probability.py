@@ -18,8 +18,8 @@ def brier_score(p: ArrayLike, labels: ArrayLike) -> float:
     >>> brier_score([[0.5, 0.5], [1.0, 0.0]], [0, 0])
     0.25
     """
-    rows, truth = _checked(p, labels)
-    of_label = rows[np.arange(len(rows)), truth]
+    rows, true = _checked(p, labels)
+    of_label = rows[np.arange(len(rows)), true]
     return float(((rows**2).sum(axis=1) - 2 * of_label + 1).mean())
 
 
@@ -30,8 +30,8 @@ def negative_log_likelihood(p: ArrayLike, labels: ArrayLike) -> float:
     >>> negative_log_likelihood([[0.5, 0.5], [1.0, 0.0]], [0, 0])
     0.34657359027997264
     """
-    rows, truth = _checked(p, labels)
-    of_label = rows[np.arange(len(rows)), truth]
+    rows, true = _checked(p, labels)
+    of_label = rows[np.arange(len(rows)), true]
     with np.errstate(divide="ignore"):  # a probability of 0 for the label is valid input
         return float(-np.log(of_label).mean())
 
@@ -49,12 +49,12 @@ def entropy(p: ArrayLike) -> float:
 
 
 def _checked(p: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-    rows, truth = probabilities(p), class_indices(labels, "labels")
-    validate_images(len(rows), "labels", truth, axes=1)
+    rows, true = probabilities(p), class_indices(labels, "labels")
+    validate_images(len(rows), "labels", true, axes=1)
     classes = rows.shape[1]
-    if truth.min() < 0 or truth.max() >= classes:
+    if true.min() < 0 or true.max() >= classes:
         raise MetricError(
-            f"labels must be from 0 to {classes - 1}, because p has {classes} classes, got {truth.min()} to "
-            f"{truth.max()}; map both to one label space first"
+            f"labels must be from 0 to {classes - 1}, because p has {classes} classes, got {true.min()} to "
+            f"{true.max()}; map both to one label space first"
         )
-    return rows, truth
+    return rows, true

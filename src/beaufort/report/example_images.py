@@ -45,7 +45,7 @@ _DIGITS = tuple("0123456789")
 class _NamedImage(NamedTuple):
     name: str
     image: Image.Image
-    truth: int | None
+    label: int | None
 
 
 def examples_of_images(
@@ -77,7 +77,7 @@ def examples_of_images(
                 name: _predict(model, shown, results.space(name) if name in results.cells else LabelSpace())
                 for name, model in named.items()
             }
-            strips.append(Strip(one.name, one.truth, places, predictions))
+            strips.append(Strip(one.name, one.label, places, predictions))
         if progress:
             progress(number, len(found))
     who = spoken([model.spec.name for model in models]) if models else ""

@@ -45,7 +45,7 @@ class Strip:
     """One image under every condition of a suite, in its order."""
 
     name: str
-    truth: int | None
+    label: int | None
     """Its label; None if unknown."""
     images: tuple[int, ...]
     """Indices into `Examples.images`."""
@@ -63,7 +63,7 @@ class WrongPrediction:
     clean: int | None
     """The predicted class of the clean image; None if the suite has no clean images."""
     prediction: Prediction
-    truth: int
+    label: int
 
 
 @dataclass(frozen=True)

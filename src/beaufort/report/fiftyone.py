@@ -76,8 +76,8 @@ def export_fiftyone(
             _write_file(folder / "data" / f"{key}.png", _png(pixels))
         if progress:
             progress(done, len(chosen))
-    truth = {key: {"label": _name(classes, int(first.labels[place]))} for (_, place), key in keys.items()}
-    _write_labels(folder / "labels.json", classes, truth)
+    labeled = {key: {"label": _name(classes, int(first.labels[place]))} for (_, place), key in keys.items()}
+    _write_labels(folder / "labels.json", classes, labeled)
     files: set[str] = set()
     for name, predictions in every.items():
         labels = {

@@ -115,11 +115,11 @@ def _examples(examples: Examples, used: set[int]) -> dict[str, Any]:
 
     strips = []
     for strip in examples.strips:
-        used.update([] if strip.truth is None else [strip.truth])
+        used.update([] if strip.label is None else [strip.label])
         strips.append(
             {
                 "name": strip.name,
-                "truth": strip.truth,
+                "label": strip.label,
                 "images": strip.images,
                 "by": list(strip.predictions),
                 "predictions": [[pair(one) for one in row] for row in strip.predictions.values()],
@@ -130,9 +130,9 @@ def _examples(examples: Examples, used: set[int]) -> dict[str, Any]:
         mistakes = {}
         for name, found in examples.mistakes.items():
             for one in found:
-                used.update(label for label in (one.clean, one.truth) if label is not None)
+                used.update(label for label in (one.clean, one.label) if label is not None)
             mistakes[name] = [
-                [words(one.corruption), one.severity, one.image, one.clean, *pair(one.prediction), one.truth]
+                [words(one.corruption), one.severity, one.image, one.clean, *pair(one.prediction), one.label]
                 for one in found
             ]
     return {

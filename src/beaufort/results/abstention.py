@@ -288,7 +288,7 @@ def _calibrated(
                 "--config keep_logits=true",
             ),
         )
-    labels = predictions.labels if predictions.truth is None else predictions.truth
+    labels = predictions.labels if predictions.label_sets is None else predictions.label_sets
     chosen = split.calibrating
     one_label = labels if labels.ndim == 1 else labels[:, 0]
     temperature = fit_temperature(first[chosen], one_label[chosen].astype(np.int64))

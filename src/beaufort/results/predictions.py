@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from beaufort.models.scoring import correct
 from beaufort.results._match import ResultsError
 from beaufort.results.rescore import Rescoring
-from beaufort.store import Cell, Listing, Store, StoreError, labeled, truth_of
+from beaufort.store import Cell, Listing, Store, StoreError, labeled, labels_of
 from beaufort.store.columns import column_of, numbers_of
 from beaufort.suites.conditions import Condition
 
@@ -42,7 +42,7 @@ class Predictions:
     entropy: NDArray[np.float32]
     unread: int
     """Number of images without a prediction under at least one condition, which are omitted."""
-    truth: NDArray[np.int32] | None = None
+    label_sets: NDArray[np.int32] | None = None
     """Valid classes of each image, `(images, most)`, padded with -1; None for `labels`."""
     unlabeled: int = 0
     """Number of images without a valid class, which are omitted."""
@@ -61,12 +61,12 @@ class Predictions:
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """Whether the most probable class is right, `(conditions, images)`."""
-        return correct(self.top, self.labels if self.truth is None else self.truth)
+        return correct(self.top, self.labels if self.label_sets is None else self.label_sets)
 
     @cached_property
     def correct5(self) -> NDArray[np.bool_]:
         """Whether a right class is among the five most probable."""
-        return correct(self.top, self.labels if self.truth is None else self.truth, among=5)
+        return correct(self.top, self.labels if self.label_sets is None else self.label_sets, among=5)
 
     @cached_property
     def rows(self) -> dict[str | None, list[int]]:
@@ -89,7 +89,7 @@ class Predictions:
             ids=tuple(self.ids[place] for place in places),
             labels=self.labels[places],
             **{name: getattr(self, name)[:, places] for name in _ARRAYS},
-            truth=None if self.truth is None else self.truth[places],
+            label_sets=None if self.label_sets is None else self.label_sets[places],
         )
 
 
@@ -136,7 +136,7 @@ def read_predictions(
         brier,
         entropy,
         int(np.count_nonzero(np.unique(np.concatenate(places)) < (limit or np.inf))) - count,
-        truth if (truth := truth_of(wanted[0])).ndim > 1 else None,
+        label_sets if (label_sets := labels_of(wanted[0])).ndim > 1 else None,
         count - len(common),
     )
 
@@ -144,7 +144,7 @@ def read_predictions(
 def _read(store: Store, listing: Listing, cell: Cell, rescoring: Rescoring | None) -> pa.Table:
     if rescoring is not None:
         return rescoring.table(store.read(cell, listing), str(cell.model["name"]))
-    sets = ("truth",) if "truths" in cell.data.get("labels", ()) else ()
+    sets = ("label_set",) if "truths" in cell.data.get("labels", ()) else ()
     return store.read(cell, listing, (*_COLUMNS, *sets))
 
 

@@ -58,15 +58,15 @@ class Rescoring:
         column = _logits(read, model)
         logits = np.asarray(numbers_of(column.flatten()), np.float32).reshape(len(read), -1)
         ids, labels = list(map(str, read["id"].to_pylist())), numbers_of(read["label"])
-        made = predictions(ids, labels, self.space.apply(logits), truth=self._truth(ids))
+        made = predictions(ids, labels, self.space.apply(logits), label_sets=self._sets(ids))
         if len(lost):
             names = list(map(str, lost["id"].to_pylist()))
-            empty = without_prediction(names, numbers_of(lost["label"]), made.schema, self._truth(names))
+            empty = without_prediction(names, numbers_of(lost["label"]), made.schema, self._sets(names))
             made = pa.concat_tables([made, empty])
         places = np.concatenate([numbers_of(read["place"]), numbers_of(lost["place"])])
         return made.add_column(0, "place", column_of(places)).take(column_of(np.argsort(places)))
 
-    def _truth(self, ids: list[str]) -> Any:
+    def _sets(self, ids: list[str]) -> Any:
         return None if self.label_sets is None else self.label_sets.labels(ids, self.space)
 
 

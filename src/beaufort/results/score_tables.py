@@ -36,7 +36,7 @@ class TidyRow(NamedTuple):
     value: float
     low: float | None
     high: float | None
-    """The interval; empty where a number describes the sample and not the truth behind it: the calibration
+    """The interval; empty where a number describes the sample and not the population: the calibration
     error with its chance part, what chance adds, and the spread over training runs."""
     n: int
     group: str | None

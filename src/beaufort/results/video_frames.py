@@ -80,8 +80,8 @@ def _judged_by_frame(correct: Mapping[str, bool], anchor: str, frame: str) -> bo
 def _judged_by_anchor(predictions: Predictions, row: int) -> Callable[[str, str], bool]:
     """Return a function that judges a frame by the labels of an anchor; a frame may have several anchors."""
     place = {frame: number for number, frame in enumerate(predictions.ids)}
-    first, truth = predictions.top[row, :, 0], predictions.truth
-    labels = predictions.labels[:, None] if truth is None else truth
+    first, label_sets = predictions.top[row, :, 0], predictions.label_sets
+    labels = predictions.labels[:, None] if label_sets is None else label_sets
 
     def judged(anchor: str, frame: str) -> bool:
         return bool(np.isin(first[place[frame]], labels[place[anchor]]))

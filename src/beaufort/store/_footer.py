@@ -30,7 +30,7 @@ _ENOUGH = 16_384
 
 _TYPES: Mapping[str, pa.DataType] = {
     "id": pa.string(),
-    **dict.fromkeys(("label", "top", "truth"), pa.int32()),
+    **dict.fromkeys(("label", "top", "label_set"), pa.int32()),
     **dict.fromkeys(("p", "p_label", "nll", "brier", "entropy", "logits"), pa.float32()),
 }
 """Types of the columns of predictions; for lists, of their items."""

@@ -10,7 +10,7 @@ zeros in its place. A footer can be verified alone, and any Parquet reader can r
 
 Files of format 1 lack these notes. Their notes are in the footer twice, because Arrow stores a copy of its
 schema there; if the copies differ, the file is damaged. Their rows have page checksums, and must match the
-stored sums.
+stored sums. In files of formats 1 and 2, the column `label_set` is named `truth`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from beaufort.store.columns import from_stored, to_stored
 from beaufort.store.prediction_tables import summarize
 
-FORMAT = 2
+FORMAT = 3
 """Version of the format; earlier versions stay readable."""
 
 Notes = dict[str, str]
@@ -42,6 +42,8 @@ _SUMMARY = "beaufort.summary"
 _SEALED = re.compile(rb"beaufort\.seal[^0-9a-f]{1,4}([0-9a-f]{32})", re.DOTALL)
 _VERSION = re.compile(rb"beaufort\.format[^0-9]{1,4}([0-9]{1,9})(?![0-9])", re.DOTALL)
 _NOTHING = b"0" * 32
+_EARLIER_NAMES = {"label_set": "truth"}
+"""Names of columns in files of formats 1 and 2."""
 _PARSING: tuple[type[Exception], ...] = (
     *(OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError),
     *(AttributeError, RecursionError),
@@ -155,9 +157,12 @@ def _checked_notes(content: bytes) -> tuple[Notes, pq.ParquetFile]:
     return notes, file
 
 
-def is_sealed(content: bytes) -> bool:
-    """Return whether the footer of a checked file has a checksum."""
-    return _seal(content[-footer_size(content) :]) is not None
+def is_current(content: bytes) -> bool:
+    """Return whether a checked file has a footer with a checksum, and today's names of columns."""
+    if _seal(content[-footer_size(content) :]) is None:
+        return False
+    names = pq.read_schema(pa.BufferReader(content)).names
+    return set(_EARLIER_NAMES.values()).isdisjoint(names)
 
 
 def _is_old(notes: Notes) -> bool:
@@ -177,9 +182,13 @@ def _checked_old_table(file: pq.ParquetFile, notes: Notes) -> pa.Table:
 
 def _parse(file: pq.ParquetFile, columns: Sequence[str] | None) -> pa.Table:
     try:
-        wanted = None if columns is None else list(columns)
+        stored = {new: old for new, old in _EARLIER_NAMES.items() if old in file.schema_arrow.names}
+        wanted = None if columns is None else [stored.get(name, name) for name in columns]
         table = from_stored(file.read(columns=wanted, use_threads=False)).replace_schema_metadata(None)
-        return table if wanted is None else table.select(wanted)
+        if stored:
+            names = {old: new for new, old in stored.items()}
+            table = table.rename_columns([names.get(name, name) for name in table.column_names])
+        return table if columns is None else table.select(list(columns))
     except MemoryError:
         raise
     except _PARSING as error:

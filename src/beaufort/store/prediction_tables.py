@@ -27,13 +27,13 @@ def table_of(
     labels: NDArray[Any],
     scores: PredictionScores,
     logits: NDArray[np.float32] | None = None,
-    truth: NDArray[Any] | None = None,
+    label_sets: NDArray[Any] | None = None,
 ) -> pa.Table:
     """Return the table of scored predictions.
 
     Columns: `id`; `label`; `top`, the five most probable classes (fewer if there are fewer), and `p`, their
     probabilities; `p_label`, the probability of the true class; `nll`, `brier` and `entropy` (in nats);
-    `logits` if given; `truth`, the valid classes padded with -1, if an image can have several. A label
+    `logits` if given; `label_set`, the valid classes padded with -1, if an image can have several. A label
     without an output has probability 0 and infinite `nll`.
     """
     if not scores.usable.all():
@@ -54,8 +54,8 @@ def table_of(
     }
     if logits is not None:
         columns["logits"] = _lists(logits)
-    if truth is not None:
-        columns["truth"] = _lists(truth.astype(np.int32))
+    if label_sets is not None:
+        columns["label_set"] = _lists(label_sets.astype(np.int32))
     return pa.table(columns)
 
 
@@ -67,22 +67,22 @@ def without_prediction(
     ids: Sequence[str],
     labels: Sequence[int] | NDArray[Any],
     like: pa.Schema,
-    truth: NDArray[Any] | None = None,
+    label_sets: NDArray[Any] | None = None,
 ) -> pa.Table:
     """Return rows for images that could not be read: all columns except id and labels are null."""
     nulls = {field.name: pa.nulls(len(ids), field.type) for field in like}
     nulls["id"] = text_column(map(str, ids))
     nulls["label"] = column_of(np.asarray(labels, np.int32))
-    if truth is not None:
-        nulls["truth"] = _lists(truth.astype(np.int32))
+    if label_sets is not None:
+        nulls["label_set"] = _lists(label_sets.astype(np.int32))
     return pa.table(nulls, schema=like)
 
 
-def truth_of(table: pa.Table) -> NDArray[np.int32]:
+def labels_of(table: pa.Table) -> NDArray[np.int32]:
     """Return the label, or the row of valid labels, of each row, as `correct` takes them."""
-    if "truth" not in table.column_names:
+    if "label_set" not in table.column_names:
         return np.asarray(numbers_of(table["label"]), np.int32)
-    column: Any = table["truth"].combine_chunks()
+    column: Any = table["label_set"].combine_chunks()
     return np.asarray(numbers_of(column.flatten()), np.int32).reshape(len(table), -1)
 
 
@@ -94,8 +94,10 @@ def with_prediction(table: pa.Table) -> pa.Table:
 
 def labeled(table: pa.Table) -> NDArray[np.bool_]:
     """Return which rows have a label; images with an empty label set have none."""
-    truth = truth_of(table)
-    found: NDArray[np.bool_] = np.any(truth >= 0, axis=1) if truth.ndim > 1 else np.ones(len(table), np.bool_)
+    labels = labels_of(table)
+    found: NDArray[np.bool_] = (
+        np.any(labels >= 0, axis=1) if labels.ndim > 1 else np.ones(len(table), np.bool_)
+    )
     return found
 
 
@@ -120,7 +122,7 @@ def summarize(table: pa.Table) -> Summary:
     probabilities: Any = table["p"].combine_chunks()
     width = top.type.list_size
     classes = numbers_of(top.flatten()).reshape(len(table), width)
-    label = truth_of(table)
+    label = labels_of(table)
     return {
         "rows": float(len(table)),
         "unread": float(every - len(table)),

@@ -32,7 +32,7 @@ from pyarrow import csv
 from beaufort._core.errors import MissingExtraError
 from beaufort._core.text import spreadsheet_cell
 from beaufort.store._footer import read_content
-from beaufort.store._format import decode, encode, is_sealed
+from beaufort.store._format import decode, encode, is_current
 from beaufort.store._index import read_pieces
 from beaufort.store.files import FileStore
 from beaufort.store.findings import FaultyFileError, StoreError
@@ -215,9 +215,9 @@ class SliceFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return content
 
     def _read(self, one: Slice) -> bytes:
-        """Return the content of a file; encoded again for a part of it, and if its footer has no checksum."""
+        """Return the content of a file; encoded again for a part of it, and if it is not current."""
         content = read_content(self._store.disk, one.piece)
-        if not one.skip and is_sealed(content):
+        if not one.skip and is_current(content):
             return content
         return encode(decode(content)[0].slice(one.skip), {})
 

@@ -48,8 +48,8 @@ def test_a_set_is_one_class(sets: list[list[int]], seed: int) -> None:
     """Compared with a sum of probabilities."""
     label_sets = LabelSets("sets", {str(i): tuple(row) for i, row in enumerate(sets)})
     logits = np.random.default_rng(seed).normal(0, 3, (len(sets), 7)).astype(np.float32)
-    truth = label_sets.labels([str(i) for i in range(len(sets))], LabelSpace(7))
-    scores = score_logits(logits, truth)
+    valid = label_sets.labels([str(i) for i in range(len(sets))], LabelSpace(7))
+    scores = score_logits(logits, valid)
     p = np.exp(logits.astype(np.float64))
     p /= p.sum(axis=1, keepdims=True)
     for row, labels in enumerate(sets):
@@ -58,9 +58,9 @@ def test_a_set_is_one_class(sets: list[list[int]], seed: int) -> None:
         assert scores.p_label[row] == pytest.approx(inside, abs=1e-6)
         assert scores.nll[row] == pytest.approx(-np.log(inside) if labels else np.inf, rel=1e-5, abs=1e-6)
         assert scores.brier[row] == pytest.approx((1 - inside) ** 2 + sum(q * q for q in outside), abs=1e-6)
-        assert correct(scores.top, truth)[row] == (logits[row].argmax() in labels)
+        assert correct(scores.top, valid)[row] == (logits[row].argmax() in labels)
         best5 = np.argsort(-logits[row], kind="stable")[:5]
-        assert correct(scores.top, truth, among=5)[row] == bool(set(best5.tolist()) & set(labels))
+        assert correct(scores.top, valid, among=5)[row] == bool(set(best5.tolist()) & set(labels))
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(0, 2**32 - 1))
@@ -73,8 +73,8 @@ def test_sets_of_one_are_labels(labels: list[int], seed: int) -> None:
 
 def test_images_without_a_label_are_counted_apart() -> None:
     logits = np.eye(3, dtype=np.float32)
-    truth = np.array([[0, 1], [2, -1], [-1, -1]])
-    table = predictions(["a", "b", "c"], [0, 1, 2], logits, truth=truth)
+    valid = np.array([[0, 1], [2, -1], [-1, -1]])
+    table = predictions(["a", "b", "c"], [0, 1, 2], logits, label_sets=valid)
     found = summarize(table)
     assert (found["rows"], found["correct"], found["unread"]) == (2, 1, 1)
     assert summarize(predictions(["a", "b", "c"], [0, 1, 2], logits))["unread"] == 0

@@ -33,13 +33,13 @@ MOST_IMAGES = 10**9
 
 
 def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, level: float = 0.95) -> Estimate:
-    """The mean of one number an image, with an interval that covers the truth in `level` of all repetitions.
+    """Return the mean of one number per image, with an interval.
 
     Args:
         values: one number for each image; images are independent of each other.
         low: the smallest number that an image can have.
         high: the largest number that an image can have.
-        level: share of repetitions in which the interval covers the mean over all images there could be.
+        level: probability that the interval covers the mean over all images there could be.
 
     >>> f"{mean_interval([1, 1, 1]):.1%}"
     '100.0 % [29.2, 100.0]'

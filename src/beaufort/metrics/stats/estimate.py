@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with the interval that covers the truth in `level` of all repetitions.
+    """A value with the interval that covers the true value in `level` of all repetitions.
 
     >>> f"{Estimate(0.7671, 0.752, 0.7822, 1000):.1%}"
     '76.7 % [75.2, 78.2]'

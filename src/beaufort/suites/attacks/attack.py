@@ -55,7 +55,7 @@ class Attack(Protocol):
         self,
         victim: Victim,
         pixels: Any,
-        truth: Any,
+        label_sets: Any,
         *,
         radius: float,
         words: NDArray[np.uint64],
@@ -66,7 +66,7 @@ class Attack(Protocol):
         Args:
             victim: the model.
             pixels: images, a float32 tensor `(n, c, h, w)` with values in 0..1.
-            truth: correct classes of each image, `(n, k)`, padded with -1.
+            label_sets: correct classes of each image, `(n, k)`, padded with -1.
             radius: maximum distance from the image, in `norm`.
             words: from the images' ids; words and seed determine everything random.
             seed: any integer.
@@ -115,20 +115,20 @@ class Victim:
             )
         return found
 
-    def losses(self, logits: Any, truth: Any) -> Any:
+    def losses(self, logits: Any, label_sets: Any) -> Any:
         """Return minus the logarithm of the total probability of the correct classes, `(n,)`."""
         import torch
 
         probabilities = logits.log_softmax(dim=1)
-        known = truth != NO_LABEL
-        chosen = probabilities.gather(1, truth.where(known, 0)).masked_fill(~known, -torch.inf)
+        known = label_sets != NO_LABEL
+        chosen = probabilities.gather(1, label_sets.where(known, 0)).masked_fill(~known, -torch.inf)
         return -chosen.logsumexp(dim=1)
 
-    def wrong(self, logits: Any, truth: Any) -> Any:
+    def wrong(self, logits: Any, label_sets: Any) -> Any:
         """Return whether the predicted class is none of the correct ones, `(n,)`."""
-        return (logits.argmax(dim=1)[:, None] != truth).all(dim=1)
+        return (logits.argmax(dim=1)[:, None] != label_sets).all(dim=1)
 
-    def gradients(self, pixels: Any, truth: Any) -> tuple[Any, Any, Any]:
+    def gradients(self, pixels: Any, label_sets: Any) -> tuple[Any, Any, Any]:
         """Return for each image its loss, whether it is misclassified, and the gradient of the loss."""
         import torch
 
@@ -138,17 +138,17 @@ class Victim:
         )
         with torch.enable_grad(), steady:
             logits = self.logits(pixels)
-            losses = self.losses(logits, truth)
+            losses = self.losses(logits, label_sets)
             (gradients,) = torch.autograd.grad(losses.sum(), pixels)
-        return losses.detach(), self.wrong(logits.detach(), truth), gradients.nan_to_num()
+        return losses.detach(), self.wrong(logits.detach(), label_sets), gradients.nan_to_num()
 
-    def look(self, pixels: Any, truth: Any) -> tuple[Any, Any, Any]:
+    def look(self, pixels: Any, label_sets: Any) -> tuple[Any, Any, Any]:
         """Return for each image its loss, whether it is misclassified, and the predicted class."""
         import torch
 
         with torch.no_grad():
             logits = self.logits(pixels)
-            return self.losses(logits, truth), self.wrong(logits, truth), logits.argmax(dim=1)
+            return self.losses(logits, label_sets), self.wrong(logits, label_sets), logits.argmax(dim=1)
 
     def label_sets(self, labels: Any, count: int) -> Any:
         """Return labels as a tensor `(n, k)`, padded with `NO_LABEL`."""
@@ -194,7 +194,7 @@ def attack_images(
     clean = victim.network.pixels(images)
     validate_number("epsilon", epsilon, 0)
     validate_ids(ids, len(clean))
-    truth, words, seed = victim.label_sets(labels, len(clean)), id_words(ids), validate_seed(seed)
+    label_sets, words, seed = victim.label_sets(labels, len(clean)), id_words(ids), validate_seed(seed)
     radius = attack.radius(epsilon, min(clean.shape[2:]))
     found = clean.clone()
     if radius == 0 or not len(clean):
@@ -203,7 +203,7 @@ def attack_images(
     for start in range(0, len(clean), step):
         part = slice(start, start + step)
         made = attack.perturb(
-            victim, clean[part], truth[part], radius=radius, words=words[part], seed=seed
+            victim, clean[part], label_sets[part], radius=radius, words=words[part], seed=seed
         ).detach()
         if made.shape != clean[part].shape:
             raise AttackError(

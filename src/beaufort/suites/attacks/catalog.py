@@ -147,8 +147,8 @@ def _foolbox(level: str) -> AttackShift:
 for _attack in (
     PGD(name="pgd-linf", norm="linf"),
     PGD(name="pgd-l2", norm="l2"),
-    PGD(name="testbed-pgd-linf", norm="linf", step=0.03, truth=False, clip=False, keep_best=False),
-    PGD(name="testbed-pgd-l2", norm="l2", step=0.1, truth=False, clip=False, keep_best=False, grow=True),
+    PGD(name="testbed-pgd-linf", norm="linf", step=0.03, use_labels=False, clip=False, keep_best=False),
+    PGD(name="testbed-pgd-l2", norm="l2", step=0.1, use_labels=False, clip=False, keep_best=False, grow=True),
     AutoAttack("autoattack-linf", "linf"),
     AutoAttack("autoattack-l2", "l2"),
 ):

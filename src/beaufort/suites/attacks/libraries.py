@@ -49,17 +49,17 @@ class _LibraryAttack:
         self,
         victim: Victim,
         pixels: Any,
-        truth: Any,
+        label_sets: Any,
         *,
         radius: float,
         words: NDArray[np.uint64],
         seed: int,
     ) -> Any:
         """Return perturbed images; misclassified ones stay unchanged."""
-        if truth.shape[1] != 1:
+        if label_sets.shape[1] != 1:
             raise AttackError(f"{self.name} does not support label sets; use pgd-linf or pgd-l2")
-        labels = truth[:, 0]
-        _, wrong, _ = victim.look(pixels, truth)
+        labels = label_sets[:, 0]
+        _, wrong, _ = victim.look(pixels, label_sets)
         places = (~wrong & (labels != NO_LABEL)).nonzero()[:, 0]
         if not len(places) or radius == 0:
             return pixels

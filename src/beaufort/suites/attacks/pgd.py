@@ -36,7 +36,7 @@ class PGD:
     steps: int = 100
     step: float = 0.0
     """Length of a step as a fraction of the radius; 0 means 2.5 / steps."""
-    truth: bool = True
+    use_labels: bool = True
     """Whether to attack the true label rather than the prediction for the clean image."""
     clip: bool = True
     """Whether values stay in 0..1."""
@@ -63,6 +63,7 @@ class PGD:
     def facts(self) -> dict[str, Any]:
         """Return all settings."""
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+        settings["truth"] = settings.pop("use_labels")  # the earlier name is part of fingerprints
         return {"attack": self.name, **settings}
 
     def radius(self, epsilon: float, side: int) -> float:
@@ -73,14 +74,14 @@ class PGD:
         self,
         victim: Victim,
         pixels: Any,
-        truth: Any,
+        label_sets: Any,
         *,
         radius: float,
         words: NDArray[np.uint64],
         seed: int,
     ) -> Any:
         """Return the perturbed images."""
-        losses, done, predictions = victim.look(pixels, truth)
+        losses, done, predictions = victim.look(pixels, label_sets)
         # The length of a step is relative to epsilon; the radius may have grown with the image.
         length = self.step * radius / self.radius(1.0, min(pixels.shape[2:]))
         images = self._confined(pixels + radius * self._random(pixels, words, seed), pixels, radius)
@@ -90,7 +91,7 @@ class PGD:
             return self._confined(images + length * direction, centers, radius)
 
         if not self.keep_best:
-            labels = truth if self.truth else predictions[:, None]
+            labels = label_sets if self.use_labels else predictions[:, None]
             for _ in range(self.steps):
                 images = moved(images, pixels, victim.gradients(images, labels)[2])
             return images
@@ -104,7 +105,7 @@ class PGD:
             losses[places[better]] = found[better]
 
         places = (~done).nonzero()[:, 0]  # of the images that are still classified correctly
-        images, centers, labels = images[places], pixels[places], truth[places]
+        images, centers, labels = images[places], pixels[places], label_sets[places]
         for _ in range(self.steps):
             if not len(places):
                 return best

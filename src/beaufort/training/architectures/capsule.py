@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from beaufort.training.architectures._layers import ten_classes
 
-_UPPER, _LOWER, _ABSENT = 0.9, 0.1, 0.5
+_UPPER, _LOWER, _MISSING = 0.9, 0.1, 0.5
 _RECONSTRUCTION = 0.0005
 _ROUNDS = 3
 
@@ -52,21 +52,21 @@ class Capsule(nn.Module):
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """Return margin loss plus reconstruction error."""
         upper = self.capsules(images).float()
-        truth = functional.one_hot(labels, 10).to(upper.dtype)
+        one_hot = functional.one_hot(labels, 10).to(upper.dtype)
         lengths = upper.norm(dim=-1)
-        present = truth * (_UPPER - lengths).clamp(min=0) ** 2
-        absent = _ABSENT * (1 - truth) * (lengths - _LOWER).clamp(min=0) ** 2
-        images_made = self.decoder((upper * truth[:, :, None]).flatten(1)).float()
+        present = one_hot * (_UPPER - lengths).clamp(min=0) ** 2
+        missing = _MISSING * (1 - one_hot) * (lengths - _LOWER).clamp(min=0) ** 2
+        images_made = self.decoder((upper * one_hot[:, :, None]).flatten(1)).float()
         error = ((images_made - images.flatten(1)) ** 2).sum(1)
-        return ((present + absent).sum(1) + _RECONSTRUCTION * error).mean()
+        return ((present + missing).sum(1) + _RECONSTRUCTION * error).mean()
 
     def constant_loss(self, counts: Sequence[int]) -> float:
         """Return the least margin loss of equal lengths for all images; reconstruction only adds to it."""
         total = 0.0
         for frequency in (count / sum(counts) for count in counts):
-            absent = _ABSENT * (1 - frequency)
-            length = (frequency * _UPPER + absent * _LOWER) / (frequency + absent)
-            total += frequency * (_UPPER - length) ** 2 + absent * (length - _LOWER) ** 2
+            missing = _MISSING * (1 - frequency)
+            length = (frequency * _UPPER + missing * _LOWER) / (frequency + missing)
+            total += frequency * (_UPPER - length) ** 2 + missing * (length - _LOWER) ** 2
         return total
 
 

@@ -61,8 +61,8 @@ class _Learner:
         """Return nothing: the labels are known, and the attack stops for no image."""
         return None, None, None
 
-    def gradients(self, pixels: Tensor, truth: Tensor) -> tuple[None, None, Tensor]:
+    def gradients(self, pixels: Tensor, labels: Tensor) -> tuple[None, None, Tensor]:
         """Return the gradient of the loss with respect to the images."""
         pixels = pixels.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(plain_loss(self.model, pixels, truth), pixels)
+        (slope,) = torch.autograd.grad(plain_loss(self.model, pixels, labels), pixels)
         return None, None, slope
