@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from beaufort.studies.prediction_archive import ARCHIVE, archived, write_archive
+from beaufort.studies.prediction_archive import ARCHIVE, archived, current_name, write_archive
 from beaufort.studies.predictions import StudyPredictions, read_predictions
 
 
@@ -25,7 +25,7 @@ def main() -> None:
         write_archive(folder, [path.relative_to(folder).as_posix() for path in paths])
         packed = archived(folder)
         for path in paths:
-            if not same(packed[path.relative_to(folder).as_posix()], read_predictions(path)):
+            if not same(packed[current_name(path.relative_to(folder).as_posix())], read_predictions(path)):
                 raise SystemExit(f"{folder / ARCHIVE} differs from {path}")
         for path in paths:
             path.unlink()

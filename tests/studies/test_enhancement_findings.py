@@ -445,7 +445,7 @@ def write_photos(
 
 def test_the_page_has_the_numbers_of_its_predictions(tmp_path: Path) -> None:
     arms = {"plain": {}, "nlm-h0.8": everywhere(0.1, **dict.fromkeys(NOISE, -0.1))}
-    write_photos(tmp_path, "fronts", NETWORKS[:2], arms)
+    write_photos(tmp_path, "filters", NETWORKS[:2], arms)
     for arm, effect in {BASE: {}, CONTROL: {}, "clahe-tuned": everywhere(-0.1)}.items():
         for seed in range(2):
             path = tmp_path / "cifar" / f"{arm}-seed{seed}.npz"
@@ -469,7 +469,7 @@ def test_the_page_has_the_numbers_of_its_predictions(tmp_path: Path) -> None:
         for corruption in WHOLE.corruptions:
             wrong = 0.0
             for severity in range(1, 6):
-                path = tmp_path / condition_file("fronts", f"{corruption}@{severity}")
+                path = tmp_path / condition_file("filters", f"{corruption}@{severity}")
                 with np.load(path) as file:
                     about = file["about"].tobytes().decode()
                     place = [key.strip(' "') for key in about.split("[")[1].split("]")[0].split(",")]
@@ -487,7 +487,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def test_predictions_that_cannot_be_paired_are_rejected(tmp_path: Path) -> None:
     write_photos(tmp_path, "styles", NETWORKS[:2], {"plain": {}})
-    write_photos(tmp_path, "fronts", NETWORKS[:2], {"plain": {}}, images=50)
+    write_photos(tmp_path, "filters", NETWORKS[:2], {"plain": {}}, images=50)
     with pytest.raises(OptionError, match="for 50 photos and photos/styles for 60;"):
         load_arms(tmp_path, WHOLE)
     path = tmp_path / condition_file("styles", "stylize@3")
@@ -537,7 +537,7 @@ def test_a_network_without_errors_divides_nothing() -> None:
 @pytest.mark.parametrize(("harder", "verdict"), [(-0.3, "refuted"), (0.3, "undecided"), (0.0, "undecided")])
 def test_style_is_judged_by_testbed_and_photos(tmp_path: Path, harder: float, verdict: str) -> None:
     write_photos(tmp_path, "styles", NETWORKS, {"plain": {"stylize": harder}}, images=400)
-    write_photos(tmp_path, "fronts", NETWORKS, {"plain": {}}, images=400)
+    write_photos(tmp_path, "filters", NETWORKS, {"plain": {}}, images=400)
     arms = load_arms(tmp_path, WHOLE)
     gap = photo_gap(arms)
     assert gap is not None
@@ -563,7 +563,7 @@ def test_style_is_judged_by_testbed_and_photos(tmp_path: Path, harder: float, ve
 
 def test_the_paper_s_network_alone_decides_about_style(tmp_path: Path) -> None:
     write_photos(tmp_path, "styles", NETWORKS[1:], {"plain": everywhere(0.3)}, images=400)
-    write_photos(tmp_path, "fronts", NETWORKS[1:], {"plain": {}}, images=400)
+    write_photos(tmp_path, "filters", NETWORKS[1:], {"plain": {}}, images=400)
     found = find(load_arms(tmp_path, WHOLE), "style")
     assert f"on our stylized photos, {NETWORKS[1]} has CE" in found.measured
     assert found.verdict == "refuted"

@@ -96,9 +96,9 @@ def table(path: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("which", "arm", "front", "condition"),
     [
-        ("fronts", "plain", "", "gaussian_noise@3"),
-        ("fronts", "nlm-h0.8-above0.03", "nlm:h=0.8,above=0.03", "gaussian_noise@3"),
-        ("fronts", "clahe", "clahe:clip=2,tiles=8", "clean"),
+        ("filters", "plain", "", "gaussian_noise@3"),
+        ("filters", "nlm-h0.8-above0.03", "nlm:h=0.8,above=0.03", "gaussian_noise@3"),
+        ("filters", "clahe", "clahe:clip=2,tiles=8", "clean"),
         ("crops", "ten-crop", "ten-crop:side=256", "contrast@3"),
     ],
 )
@@ -369,7 +369,7 @@ def test_intermediate_files_of_finished_tasks_are_not_recreated(
     folder = tmp_path / "again"
     shutil.copytree(enhancements.folder, folder, ignore=shutil.ignore_patterns("renormalized"))
     assert enhancements.again(folder, only=["nlm"]).done == 0
-    (folder / "photos" / "fronts" / "clean.npz").unlink()
+    (folder / "photos" / "filters" / "clean.npz").unlink()
     outcome = enhancements.again(folder, only=["nlm"])
     assert outcome.left == 0
     assert outcome.done > 1

@@ -27,7 +27,7 @@ def facts_of(rehearsal: Rehearsal) -> list[dict[str, Any]]:
     """Return the facts of all training runs, from their files."""
     if rehearsal.study == "mined-digits":
         return [json.loads(path.read_text()) for path in (rehearsal.folder / "models").glob("*.json")]
-    folders = ("answers", "tuned", "cifar")
+    folders = ("predictions", "tuned", "cifar")
     paths = [path for name in folders for path in (rehearsal.folder / name).glob("*.npz")]
     every = [(path, read_predictions(path).facts) for path in paths]
     if rehearsal.study == "imagenet-c-enhancements":  # some arms test what another one trained
@@ -54,9 +54,9 @@ def test_a_study_lists_them(rehearsal: Rehearsal) -> None:
 @pytest.mark.xdist_group("mnist-c")
 def test_older_predictions_are_checked(mnist_c: Rehearsal, tmp_path: Path) -> None:
     """A file from before the check has losses, but not the loss of a constant prediction."""
-    shutil.copytree(mnist_c.folder / "answers", tmp_path / "answers")
+    shutil.copytree(mnist_c.folder / "predictions", tmp_path / "predictions")
     for seed, losses in ((0, STUCK["losses"]), (1, [2.3, 0.2])):
-        path = tmp_path / "answers" / f"conv3-pgd-seed{seed}.npz"
+        path = tmp_path / "predictions" / f"conv3-pgd-seed{seed}.npz"
         stored = read_predictions(path)
         facts = {**stored.facts, "losses": losses}
         del facts["constant_loss"]

@@ -99,7 +99,8 @@ def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> 
 def test_tables_count_the_predictions(icons_50: Rehearsal) -> None:
     """A cell is the fraction of correct predictions, by counting."""
     both = [
-        read_predictions(icons_50.folder / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)
+        read_predictions(icons_50.folder / "predictions" / f"resnet20@style-seed{seed}.npz")
+        for seed in (0, 1)
     ]
     share = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
     rows = sheet(icons_50.folder / "accuracy.csv")
@@ -121,7 +122,7 @@ def test_a_run_is_stopped_and_resumed(icons: Path, tmp_path: Path) -> None:
     while not make_model(tmp_path / "parts", 0.0, **options):
         calls += 1
     assert calls == 3
-    name = "answers/condensenet86@style-seed0.npz"
+    name = "predictions/condensenet86@style-seed0.npz"
     one, other = read_predictions(tmp_path / "whole" / name), read_predictions(tmp_path / "parts" / name)
     np.testing.assert_array_equal(one.predicted, other.predicted)
 

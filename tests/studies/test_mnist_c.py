@@ -47,7 +47,7 @@ def test_tables_have_the_papers_columns_first(mnist_c: Rehearsal) -> None:
 
 def test_tables_count_the_predictions(mnist_c: Rehearsal) -> None:
     """A cell is the fraction of correct predictions."""
-    both = [read_predictions(mnist_c.folder / "answers" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
+    both = [read_predictions(mnist_c.folder / "predictions" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
     fraction = np.mean([(one.predicted[one.conditions.index("stripe")] == one.labels).mean() for one in both])
     row = next(row for row in sheet(mnist_c.folder / "fig3.csv") if row[0] == "stripe")
     assert float(row[1]) == pytest.approx(100 * fraction, abs=0.005)
@@ -83,7 +83,7 @@ def test_predictions_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Pa
     (tmp_path / "few.yaml").write_text(SUITE)
     suite, data = str(tmp_path / "few.yaml"), f"mnist:{mnist_c.data['mnist']}#test"
     found = evaluate([model], suite, data, tmp_path / "store", options=RunOptions(first=40))
-    ours = read_predictions(mnist_c.folder / "answers" / "conv1-seed0.npz")
+    ours = read_predictions(mnist_c.folder / "predictions" / "conv1-seed0.npz")
     theirs = {result.condition: result.accuracy for result in found.results}
     for name in ("stripe", "brightness", "translate"):
         (accuracy,) = (value for condition, value in theirs.items() if name in condition)
@@ -95,7 +95,7 @@ def test_the_real_thing_is_as_large_as_the_paper() -> None:
     assert len(first) == 3
     tuned = [task for task in second if task.file.startswith("tuned/")]
     assert len(tuned) == 3 * (1 + 31 + 32)
-    assert len([task for task in second if task.file.startswith("answers/")]) == 5 * 3
+    assert len([task for task in second if task.file.startswith("predictions/")]) == 5 * 3
     assert len({task.file for task in (*first, *second)}) == len(first) + len(second)
     assert len(plan(MnistSettings(seeds=1), ("fig4",))[1]) == 64
 

@@ -34,7 +34,7 @@ def test_packed_predictions_are_the_same(tmp_path: Path, monkeypatch: pytest.Mon
         )
         for seed in (0, 1, 10)
     }
-    files["answers/icons@style-seed0.npz"] = StudyPredictions(
+    files["predictions/icons@style-seed0.npz"] = StudyPredictions(
         ("style",), rng.integers(0, 9, (1, 37)).astype(np.uint8), labels, {"ids": ["é", "b"]}
     )
     for file, one in files.items():
@@ -45,7 +45,7 @@ def test_packed_predictions_are_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [ARCHIVE]
     assert all(pack_predictions.same(find_predictions(tmp_path, file), one) for file, one in files.items())
     assert [one.facts["seed"] for one in predictions_by_seed(tmp_path, "cifar")["net"]] == [0, 1, 10]
-    assert set(predictions_by_seed(tmp_path, "answers")) == {"icons@style"}
+    assert set(predictions_by_seed(tmp_path, "predictions")) == {"icons@style"}
     assert has_predictions(tmp_path, "cifar/net-seed10.npz")
     assert not has_predictions(tmp_path, "cifar/net-seed2.npz")
     later = correct_only(("clean",), np.ones((1, 37), np.uint8), {"seed": 1})
@@ -54,6 +54,28 @@ def test_packed_predictions_are_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     pack_predictions.main()
     assert len(archived(tmp_path)) == len(files)
     assert pack_predictions.same(archived(tmp_path)["cifar/net-seed1.npz"], later)
+
+
+def test_folders_of_earlier_versions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders and archives of earlier versions, such as those in `results`, have other names of folders."""
+    one = correct_only(("clean",), np.ones((1, 5), np.uint8), {"seed": 0})
+    for folder in ("answers", "photos/fronts"):
+        (tmp_path / folder).mkdir(parents=True)
+    write_predictions(tmp_path / "answers" / "net-seed0.npz", one)
+    write_predictions(tmp_path / "photos" / "fronts" / "clean.npz", one)
+
+    def check() -> None:
+        assert has_predictions(tmp_path, "predictions/net-seed0.npz")
+        assert pack_predictions.same(find_predictions(tmp_path, "photos/filters/clean.npz"), one)
+        assert pack_predictions.same(predictions_by_seed(tmp_path, "predictions")["net"][0], one)
+
+    check()
+    monkeypatch.setattr(sys, "argv", ["pack_predictions.py", str(tmp_path)])
+    pack_predictions.main()
+    assert not list(tmp_path.rglob("*.npz"))
+    check()
+    assert len(predictions_by_seed(RESULTS / "icons-50", "predictions")) > 10
+    assert has_predictions(RESULTS / "enhancements", "photos/filters/clean.npz")
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:

@@ -104,8 +104,8 @@ def test_stopped_at_once(rehearsal: Rehearsal, tmp_path: Path) -> None:
     [
         pytest.param(study, part, file, marks=pytest.mark.xdist_group(study))
         for study, part, file in (
-            ("icons-50", "style,resnet20", "answers/resnet20@style-seed0.npz"),
-            ("mnist-c", "pessimal", "answers/conv1-seed0.npz"),
+            ("icons-50", "style,resnet20", "predictions/resnet20@style-seed0.npz"),
+            ("mnist-c", "pessimal", "predictions/conv1-seed0.npz"),
         )
     ],
     indirect=["rehearsal"],
@@ -124,11 +124,13 @@ def test_processes_make_the_same_predictions(icons_50: Rehearsal, tmp_path: Path
     """Only what is missing is made, here by a process of its own."""
     folder, name = tmp_path / "copy", "resnet20@style-seed0"
     shutil.copytree(icons_50.folder, folder)
-    (folder / "answers" / f"{name}.npz").unlink()
+    (folder / "predictions" / f"{name}.npz").unlink()
     shutil.rmtree(folder / "models" / name)
     again = icons_50.again(folder, only=["style", "resnet20"], jobs=2)
     assert (again.done, again.there, again.left) == (1, 0, 0)
-    one, other = (read_predictions(place / "answers" / f"{name}.npz") for place in (icons_50.folder, folder))
+    one, other = (
+        read_predictions(place / "predictions" / f"{name}.npz") for place in (icons_50.folder, folder)
+    )
     np.testing.assert_array_equal(one.predicted, other.predicted)
 
 

@@ -29,10 +29,10 @@ COUNTS = [9, 3, 4, 2, 1, 5, 6, 2, 4, 4]
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "plain": [{}, {"shift": 2, "mixup": 0.4}],
     "corruptions": [{"names": ["stripe"], "scale": "mnist"}],
-    "front": [{"front": "stretch"}],
+    "image_filter": [{"image_filter": "stretch"}],
     "network": [{"steps": 1, "width": 2}, {"steps": 1, "width": 2, "smoothness": 0}],
     "pgd": [{"steps": 2}],
-    "pruning": [{"share": 0.5}],
+    "pruning": [{"fraction": 0.5}],
     "stability": [
         {"weight": 0},
         {"weight": 2.0, "form": "kl"},

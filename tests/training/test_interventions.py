@@ -154,13 +154,13 @@ def test_augmentation_moves_and_mirrors() -> None:
 
 def test_a_front_end_comes_before_everything() -> None:
     block = TrainingBlock(photos(), torch.zeros(6, dtype=torch.long), list(range(6)))
-    made = make("front", front="clahe:tiles=4").prepare(block, 0)
+    made = make("image_filter", image_filter="clahe:tiles=4").prepare(block, 0)
     known = load_filter("clahe:tiles=4")(photos().permute(0, 2, 3, 1).numpy())
     np.testing.assert_array_equal(made.permute(0, 2, 3, 1).numpy(), known)
     with pytest.raises(OptionError, match="ten-crop"):
-        make("front", front="ten-crop")
+        make("image_filter", image_filter="ten-crop")
     with pytest.raises(UnknownNameError, match="did you mean 'clahe'"):
-        make("front", front="clahee")
+        make("image_filter", image_filter="clahee")
 
 
 @pytest.mark.slow
@@ -290,7 +290,7 @@ def test_pruned_weights_are_the_smallest_and_stay_away(
     start = train(quick, patches, output=tmp_path / "start", device="cpu")
     before = {name: value.clone() for name, value in start.model.state_dict().items()}
     recipe = replace(
-        quick, start=str(start.folder), intervention="pruning", intervention_options={"share": 0.8}
+        quick, start=str(start.folder), intervention="pruning", intervention_options={"fraction": 0.8}
     )
     after = train(recipe, patches, output=tmp_path / "pruned", device="cpu").model.state_dict()
     names = [name for name in before if name.endswith("weight")]
@@ -306,7 +306,7 @@ def test_a_pruned_network_can_be_pruned_again(
     """Its zeros are all alike; none of them was removed then, and they came back."""
     start = train(quick, patches, output=tmp_path / "start", device="cpu").folder
     for share in (0.9, 0.6, 0.95):
-        options = {"share": share}
+        options = {"fraction": share}
         recipe = replace(quick, start=str(start), intervention="pruning", intervention_options=options)
         made = train(recipe, patches, output=tmp_path / str(share), device="cpu")
         start = made.folder
@@ -317,7 +317,7 @@ def test_a_pruned_network_can_be_pruned_again(
 
 
 def test_networks_without_weights_to_prune_are_rejected() -> None:
-    pruning = make_intervention("pruning", {"share": 0.5}, seed=0, device="cpu")
+    pruning = make_intervention("pruning", {"fraction": 0.5}, seed=0, device="cpu")
     with pytest.raises(OptionError, match="Conv2d or Linear"):
         pruning.loss(nn.Flatten(), torch.zeros(2, 1, 2, 2), torch.zeros(2, dtype=torch.long))
 
@@ -334,10 +334,14 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("augmix", {"severity": 11}, "severity must be a number from 0.1 to 10, got 11"),
     ("prime", {"warp": -1}, "warp must be a number from 0 to 100, got -1"),
     ("prime", {"depth": 1.5}, "depth must be an integer from 1 to 16, got 1.5"),
-    ("pruning", {"share": 1.0}, "share must be .* got 1.0"),
-    ("front", {}, "the intervention 'front' requires the option 'front'"),
+    ("pruning", {"fraction": 1.0}, "fraction must be .* got 1.0"),
+    ("image_filter", {}, "the intervention 'image_filter' requires the option 'image_filter'"),
     ("stability", {"wait": 1}, "unknown option of the intervention 'stability': 'wait'; did you mean 'weigh"),
-    ("pruning", {"share": 0.5, "x": 1}, "of the intervention 'pruning': 'x'; available: share, shift, flip"),
+    (
+        "pruning",
+        {"fraction": 0.5, "x": 1},
+        "'pruning': 'x'; available: fraction, shift, flip",
+    ),
     ("corruptions", {"names": []}, "must not be empty"),
     ("corruptions", {"names": "fog", "but": "snow@3"}, "'but' .* got 'snow@3'"),
 )

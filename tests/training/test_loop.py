@@ -33,10 +33,10 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
     "network": {"epsilon": 0.1, "steps": 2, "width": 4},
     "stability": {"weight": 0.1, "shift": 2, "flip": True},
     "noise": {"strength": 0.1, "clean": 0.5},
-    "front": {"front": "clahe:tiles=4"},
+    "image_filter": {"image_filter": "clahe:tiles=4"},
     "augmix": {"shift": 2},
     "prime": {"flip": True},
-    "pruning": {"share": 0.7},
+    "pruning": {"fraction": 0.7},
 }
 
 
@@ -368,7 +368,7 @@ def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, 
         ("network", {"rate": 0}, "rate must be .* got 0"),
         ("plain", {"mixup": "some"}, "mixup must be a number from 0 to 1000, got 'some'"),
         ("corruptions", {"names": "fog", "clean": "half"}, "clean must be a number from 0 to 1, got 'half'"),
-        ("front", {"front": 5}, "filter must be .*, got 5"),
+        ("image_filter", {"image_filter": 5}, "filter must be .*, got 5"),
     ],
 )
 def test_options_are_checked_before_anything_is_trained(

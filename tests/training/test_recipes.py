@@ -44,6 +44,21 @@ def test_settings() -> None:
         recipe.changed(["schedule=linear"])
 
 
+def test_earlier_names_of_interventions() -> None:
+    """Recipe files of earlier versions have the same meaning."""
+    values = {"name": "x", "architecture": "conv1"}
+    for options, intervention, current in (
+        (
+            {"intervention": "front", "intervention_options": {"front": "clahe"}},
+            "image_filter",
+            {"image_filter": "clahe"},
+        ),
+        ({"intervention": "pruning", "intervention_options": {"share": 0.5}}, "pruning", {"fraction": 0.5}),
+    ):
+        found = Recipe.from_dict({**values, **options})
+        assert (found.intervention, found.intervention_options) == (intervention, current)
+
+
 def test_options_of_another_architecture_are_not_kept() -> None:
     recipe = get_recipe("icons-resnet20")
     assert recipe.changed(["architecture=msdnet"]).architecture_options == {}

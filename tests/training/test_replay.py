@@ -160,15 +160,15 @@ def test_changes_between_epochs_are_recorded_again() -> None:
     assert not list(factors)
 
 
-RECORDABLE = {"plain", "corruptions", "front", "network", "noise", "pruning", "stability"}
+RECORDABLE = {"plain", "corruptions", "image_filter", "network", "noise", "pruning", "stability"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {"shift": 2, "flip": True, "mixup": 0.5},
     "corruptions": {"names": ["stripe"], "scale": "mnist"},
-    "front": {"front": "stretch"},
+    "image_filter": {"image_filter": "stretch"},
     "network": {"steps": 1, "width": 2},
     "noise": {"clean": 0.5},
     "pgd": {"steps": 1},
-    "pruning": {"share": 0.5},
+    "pruning": {"fraction": 0.5},
     "stability": {"shift": 1},
 }
 

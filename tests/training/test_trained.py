@@ -49,31 +49,33 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("front", ["clahe:tiles=2", ["stretch", "clahe:tiles=2"]])
-def test_a_front_end_of_the_training_is_missed(
-    front: str | list[str], folder: Path, patches: TrainingTensors
+@pytest.mark.parametrize(
+    ("name", "chosen"), [("front", "clahe:tiles=2"), ("image_filter", ["stretch", "clahe:tiles=2"])]
+)
+def test_a_missing_filter_of_the_training_run_is_reported(
+    name: str, chosen: str | list[str], folder: Path, patches: TrainingTensors
 ) -> None:
-    """It is told where a model is run or checked, and only where the image filter is not before it."""
+    """Runs and checks without the filter of the training run have a note; `front` is its earlier name."""
     file = folder / FACTS
     facts = json.loads(file.read_bytes())
-    facts["recipe"] |= {"intervention": "front", "intervention_options": {"front": front}}
+    facts["recipe"] |= {"intervention": name, "intervention_options": {name: chosen}}
     digest = load_model("trained:quick-seed0", device="cpu").spec.digest
     file.write_text(json.dumps(facts))
     assert load_model("trained:quick-seed0", device="cpu").spec.digest == digest
     data = (pixels(patches)[:4], patches.labels.numpy()[:4])
-    told = " and ".join([front] if isinstance(front, str) else front)
+    filters = " and ".join([chosen] if isinstance(chosen, str) else chosen)
     for given, how in (
         (None, "without an image filter"),
         ("nlm", "with another image filter"),
-        (front, ""),
+        (chosen, ""),
     ):
         model = LazyModel("trained:quick-seed0", {"device": "cpu", **({"filter": given} if given else {})})
         notes = evaluate(model, ["contrast"], data).notes
-        chosen = [given] if isinstance(given, str) else given or []
-        options = [part for text in chosen for part in ("--filter", text)]
+        each = [given] if isinstance(given, str) else given or []
+        options = [part for text in each for part in ("--filter", text)]
         checked = CliRunner().invoke(app, ["check", "trained:quick-seed0", "--json", *options])
         assert json.loads(checked.stdout)["notes"] == list(notes)
-        assert [how in note and f"trained with the image filter {told} and" in note for note in notes] == (
+        assert [how in note and f"trained with the image filter {filters} and" in note for note in notes] == (
             [True] if how else []
         )
         assert checked.stderr.count("note: ") == len(notes)
@@ -115,7 +117,7 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
             app, ["train", *asked, "-o", str(tmp_path / "command"), "--data", "nowhere"]
         )
         assert (said.exit_code, told in said.output) == (2, True)
-    pruned = replace(get_recipe("conv1"), intervention="pruning", intervention_options={"share": 0.5})
+    pruned = replace(get_recipe("conv1"), intervention="pruning", intervention_options={"fraction": 0.5})
     with pytest.raises(OptionError, match=told):
         train(pruned, patches, output=tmp_path / "python", device="cpu")
     with pytest.raises(OptionError, match=told):

@@ -51,8 +51,8 @@ class FilteredModel:
             name=f"{own.name}+{self.filter.name}",
             details={
                 **(own.details or {}),
-                "front": self.filter.facts,
-                **({"views": views} if views else {}),  # absent otherwise, for stable digests
+                "front": self.filter.facts,  # the earlier name of filters is part of fingerprints
+                **({"views": views} if views else {}),  # no key otherwise, for stable digests
             },
         )
 

@@ -21,6 +21,8 @@ from beaufort._core.files import write_bytes
 from beaufort.studies.predictions import StudyPredictions, correct_only, read_predictions
 
 ARCHIVE = "predictions.parquet"
+_EARLIER = {"predictions/": "answers/", "photos/filters/": "photos/fronts/"}
+"""Earlier names of folders, which studies and archives of earlier versions have."""
 
 
 def archived(folder: Path) -> Mapping[str, StudyPredictions]:
@@ -35,19 +37,38 @@ def archived(folder: Path) -> Mapping[str, StudyPredictions]:
 
 def find_predictions(folder: Path, file: str) -> StudyPredictions:
     """Return the predictions of a file in a study's directory, or else in its archive."""
-    if not (folder / file).is_file() and file in (found := archived(folder)):
+    path = _path(folder, file)
+    if not path.is_file() and file in (found := archived(folder)):
         return found[file]
-    return read_predictions(folder / file)
+    return read_predictions(path)
 
 
 def has_predictions(folder: Path, file: str) -> bool:
     """Return whether a study's directory or its archive has a file."""
-    return (folder / file).exists() or file in archived(folder)
+    return _path(folder, file).exists() or file in archived(folder)
+
+
+def _path(folder: Path, file: str) -> Path:
+    """Return the path of a file, in a folder of the earlier name if only that has it."""
+    for name, earlier in _EARLIER.items():
+        if file.startswith(name) and not (folder / file).exists():
+            other = folder / earlier / file.removeprefix(name)
+            return other if other.exists() else folder / file
+    return folder / file
+
+
+def current_name(file: str) -> str:
+    """Return the name of a file today."""
+    for name, earlier in _EARLIER.items():
+        if file.startswith(earlier):
+            return name + file.removeprefix(earlier)
+    return file
 
 
 def predictions_by_seed(folder: Path, part: str) -> dict[str, list[StudyPredictions]]:
     """Return the predictions in the files `PART/NAME-seedN.npz` of a study, by name, sorted by seed."""
-    files = {path.relative_to(folder).as_posix() for path in (folder / part).glob("*-seed*.npz")}
+    places = (folder / part, folder / _EARLIER.get(f"{part}/", part))
+    files = {f"{part}/{path.name}" for place in places for path in place.glob("*-seed*.npz")}
     files |= {file for file in archived(folder) if Path(file).parent == Path(part) and "-seed" in file}
     found: dict[str, dict[int, StudyPredictions]] = {}
     for file in sorted(files):
@@ -62,7 +83,7 @@ def write_archive(folder: Path, files: Sequence[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    every = {**archived(folder), **{file: read_predictions(folder / file) for file in files}}
+    every = {**archived(folder), **{current_name(file): read_predictions(folder / file) for file in files}}
     rows = [_row(dict(some)) for _, some in groupby(sorted(every.items(), key=_group), key=_group)]
     buffer = io.BytesIO()
     columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -97,7 +118,9 @@ def _read(path: Path, changed: int) -> dict[str, StudyPredictions]:
     import pyarrow.parquet as pq
 
     try:
-        return {file: one for row in pq.read_table(path).to_pylist() for file, one in _files(row)}
+        return {
+            current_name(file): one for row in pq.read_table(path).to_pylist() for file, one in _files(row)
+        }
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise ImageFileError(f"cannot read predictions from {path}: {error}") from None
 

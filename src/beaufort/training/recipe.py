@@ -124,7 +124,8 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """Return the recipe of plain values."""
+        """Return the recipe of plain values, which may have earlier names of interventions."""
+        values = with_current_names(values)
         known = {one.name for one in fields(cls)}
         for key in values:
             if key not in known:
@@ -153,6 +154,23 @@ class Recipe:
                 )
             inside[last] = value
         return Recipe.from_dict(values)
+
+
+_EARLIER = {
+    "front": ("image_filter", {"front": "image_filter"}),
+    "pruning": ("pruning", {"share": "fraction"}),
+}
+"""By the earlier name of an intervention: its name, and its options by their earlier names."""
+
+
+def with_current_names(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a recipe with today's names of the intervention and its options."""
+    name, options = values.get("intervention"), values.get("intervention_options", {})
+    if name not in _EARLIER or not isinstance(options, Mapping):
+        return values
+    current, names = _EARLIER[name]
+    renamed = {names.get(key, key): value for key, value in options.items()}
+    return {**values, "intervention": current, "intervention_options": renamed}
 
 
 def _setting(text: str) -> tuple[str, Any]:

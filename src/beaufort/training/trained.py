@@ -17,7 +17,7 @@ from beaufort.models.options import PreprocessingOptions
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
 from beaufort.training.checkpoint import TrainingFileError, read_weights
-from beaufort.training.recipe import Recipe
+from beaufort.training.recipe import Recipe, with_current_names
 
 FACTS, WEIGHTS, STATE, NETWORK = "training.json", "model.safetensors", "state.safetensors", "model.onnx"
 """Files of a training run: facts, weights, checkpoint of an unfinished run, ONNX file."""
@@ -130,7 +130,8 @@ def load(
 
 def _filters_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the image filters that were used in training."""
-    options = recipe.get("intervention_options", {}) if recipe.get("intervention") == "front" else {}
-    found = options.get("front")
+    recipe = with_current_names(recipe)
+    options = recipe.get("intervention_options", {}) if recipe.get("intervention") == "image_filter" else {}
+    found = options.get("image_filter")
     filters = [found] if isinstance(found, str) else found
     return tuple(map(str, filters)) if isinstance(filters, list) else ()

@@ -41,7 +41,7 @@ CIFAR = "CIFAR-10"
 GROUPS = ("noise", "blur", "weather", "digital")
 _ALL = (1, 2, 3, 4, 5)
 _PHOTOS: Mapping[PhotoPass, str] = {
-    "fronts": "photos",
+    "filters": "photos",
     "crops": "photos in crops",
     "styles": "stylized photos",
 }
@@ -219,7 +219,7 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
     """Read all predictions of a study."""
     photos: dict[str, dict[str, ArmMetrics]] = {}
     images: dict[str, int] = {}
-    passes: tuple[PhotoPass, ...] = ("fronts", "crops")
+    passes: tuple[PhotoPass, ...] = ("filters", "crops")
     for which in passes:
         for network, by_arm in photo_predictions(folder, which, settings).items():
             for arm, one in by_arm.items():
@@ -230,11 +230,11 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
     styles = {network: by_arm["plain"] for network, by_arm in stylized.items()}
     if styles:
         images[_PHOTOS["styles"]] = next(iter(styles.values())).correct.shape[1]
-    counts = [images[name] for name in (_PHOTOS["fronts"], _PHOTOS["styles"]) if name in images]
+    counts = [images[name] for name in (_PHOTOS["filters"], _PHOTOS["styles"]) if name in images]
     if len(set(counts)) > 1:
         raise OptionError(
-            f"photos/fronts has predictions for {counts[0]} photos and photos/styles for {counts[1]}; delete "
-            "the directory that is out of date"
+            f"photos/filters has predictions for {counts[0]} photos and photos/styles for {counts[1]}; "
+            "delete the directory that is out of date"
         )
     # only seeds 0, 1, … up to the first that is missing, so that arms are compared seed by seed
     trained, left_out = {}, []

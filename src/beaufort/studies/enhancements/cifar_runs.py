@@ -134,7 +134,7 @@ def _predict(
     correct = torch.stack(rows).to(torch.uint8).cpu().numpy()  # a third of the size of the classes
     kept = ("recipe", "seed", "losses", "constant_loss", "seconds", "device", "parameters")
     about: dict[str, Any] = {key: facts[key] for key in kept if key in facts}
-    return correct_only(test.images, correct, {**about, "front": image_filter})
+    return correct_only(test.images, correct, {**about, "filter": image_filter})
 
 
 def _views(settings: EnhancementSettings, image_filter: str) -> Iterator[list[Tensor]]:

@@ -23,7 +23,7 @@ NETWORKS = ("resnet50_224", "efficientnet_lite0_224", "mobilenet_v1_1.0_224")
 STYLE_LEVELS = (0, 1, 2, 3, 4, 5)
 """Severities of stylized photos; at 0 the network paints without any style."""
 
-PhotoPass = Literal["fronts", "crops", "styles"]
+PhotoPass = Literal["filters", "crops", "styles"]
 """Photos at 224 pixels behind image filters, at 256 pixels in crops, and stylized."""
 
 _MOVES = {"shift": 4, "flip": True}
@@ -81,7 +81,7 @@ def photo_conditions(settings: EnhancementSettings, which: PhotoPass) -> tuple[s
     """Return the conditions of a pass over photos; crops need no extra ones, because they select nothing."""
     if which == "styles":
         return tuple(f"stylize@{level}" for level in STYLE_LEVELS)
-    return conditions(settings, extra=which == "fronts")
+    return conditions(settings, extra=which == "filters")
 
 
 def condition_file(which: PhotoPass, condition: str) -> str:

@@ -27,7 +27,7 @@ QUESTIONS = tuple(definition(STUDY_NAME)["questions"])
 """Names of the questions, for `only`."""
 
 _PASSES: Mapping[PhotoPass, frozenset[str]] = {
-    "fronts": frozenset({"nlm", "clahe", "style"}),
+    "filters": frozenset({"nlm", "clahe", "style"}),
     "crops": frozenset({"ten-crop"}),
     "styles": frozenset({"style"}),
 }
@@ -52,16 +52,16 @@ def _photo_phases(settings: EnhancementSettings, questions: Sequence[str]) -> li
     if not (settings.photos and settings.networks):
         return []
     passes = [which for which, some in _PASSES.items() if some & set(questions)]
-    fronts = tuple(condition_file("fronts", one) for one in photo_conditions(settings, "fronts"))
+    filters = tuple(condition_file("filters", one) for one in photo_conditions(settings, "filters"))
     statistics = [
         _task(
             f"{network} behind CLAHE",
             lines_file(network),
             "photo_runs:renormalize",
             {"settings": settings, "network": network},
-            serves=fronts,
+            serves=filters,
         )
-        for network in (settings.network_files if "fronts" in passes else ())
+        for network in (settings.network_files if "filters" in passes else ())
     ]
     conditions = [
         _task(

@@ -59,7 +59,7 @@ def renormalize(folder: Path, deadline: float | None, *, settings: EnhancementSe
     arrays: dict[str, NDArray[np.float32]] = {}
     for half in (0, 1):
         plain = as_tensor(pixels[1 - half :: 2], device)
-        (filtered,) = load_filter(FILTERS["fronts"]["clahe"]).apply_tensors(plain, (SIDE, SIDE))
+        (filtered,) = load_filter(FILTERS["filters"]["clahe"]).apply_tensors(plain, (SIDE, SIDE))
         lines = renormalizing_lines(graph, plain.float() / 255, filtered.float() / 255)
         arrays |= {f"{half}/{name}": torch.stack(pair).cpu().numpy() for name, pair in lines.items()}
     content = io.BytesIO()
@@ -78,7 +78,7 @@ def predict_condition(
     networks: Networks = {}
     for name, path in settings.network_files.items():
         graph = _graph(path, device)
-        networks[name] = (graph, *(_renormalized(folder, name, graph) if which == "fronts" else ()))
+        networks[name] = (graph, *(_renormalized(folder, name, graph) if which == "filters" else ()))
     size = 125 if device.startswith("cuda") else 25
     parts: dict[str, list[Tensor]] = {}
     with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=True):
@@ -126,7 +126,7 @@ def _predict_batch(
                 even = torch.arange(first, first + len(images), device=images.device) % 2 == 0
                 halves = [predict(half) for half in renormalized]
                 yield f"{name}/{RENORMALIZED}", torch.where(even, halves[0], halves[1])
-    if which == "fronts":
+    if which == "filters":
         pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
         yield "noise", torch.from_numpy(estimate_noise(pixels))
 
@@ -137,7 +137,7 @@ def _correct(predicted: dict[str, NDArray[Any]], labels: NDArray[np.int64]) -> d
     correct = {key: some == labels for key, some in predicted.items()}
     if noise is not None:
         for name in dict.fromkeys(key.partition("/")[0] for key in predicted):
-            for arm in FILTERS["fronts"]:
+            for arm in FILTERS["filters"]:
                 if arm.startswith("nlm"):
                     denoised, plain = correct[f"{name}/{arm}"], correct[f"{name}/plain"]
                     correct[f"{name}/{arm}-above{GATE}"] = np.where(noise > GATE, denoised, plain)

@@ -106,7 +106,7 @@ def _phases(settings: IconSettings, parts: set[str]) -> Iterator[list[tuple[str,
 def _task(name: str, split: str, seed: int, settings: IconSettings) -> StudyTask:
     return StudyTask(
         f"{VARIANTS[name].title} without {held_out_title(split)}, seed {seed}",
-        f"answers/{name}@{split}-seed{seed}.npz",
+        f"predictions/{name}@{split}-seed{seed}.npz",
         f"{__name__}:make_model",
         {"settings": settings, "name": name, "split": split, "seed": seed},
     )
@@ -140,7 +140,7 @@ def make_model(
     }
     rows = predicted.to(torch.uint8).cpu().numpy()[None]
     predictions = StudyPredictions((split,), rows, labels.astype("uint8"), facts)
-    write_predictions(folder / "answers" / f"{label}.npz", predictions)
+    write_predictions(folder / "predictions" / f"{label}.npz", predictions)
     return task_result(made.facts)
 
 

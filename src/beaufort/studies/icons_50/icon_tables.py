@@ -21,7 +21,7 @@ from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable, deci
 from beaufort.studies.prediction_archive import predictions_by_seed
 from beaufort.studies.predictions import StudyPredictions
 
-ANSWERABLE = "subtypes, released rule, classes in training"
+PREDICTABLE = "subtypes, released rule, classes in training"
 """The column without icons whose class the released rule removes from training."""
 
 Rows = NDArray[np.float64]
@@ -38,7 +38,7 @@ class IconResults:
         runs = self.predictions.get((name, split))
         return np.stack([one.row(split) for one in runs]).astype(np.float64) if runs else None
 
-    def answerable(self, name: str, split: str) -> NDArray[np.bool_]:
+    def predictable(self, name: str, split: str) -> NDArray[np.bool_]:
         """Return which icons have a class that is in the training set."""
         one = self.predictions[name, split][0]
         return np.isin(one.labels, one.facts["trained_classes"])
@@ -47,7 +47,7 @@ class IconResults:
 def load_results(folder: Path) -> IconResults:
     """Read all predictions of a study."""
     found = {}
-    for label, runs in predictions_by_seed(folder, "answers").items():
+    for label, runs in predictions_by_seed(folder, "predictions").items():
         name, _, split = label.partition("@")
         found[name, split] = runs
     return IconResults(found)
@@ -57,15 +57,15 @@ def accuracy_table(results: IconResults) -> ReproducedTable:
     """Return the accuracy of every network on the held-out icons, beside the paper's under the same rule."""
     cells: dict[str, dict[str, Measured]] = {}
     columns = list(SPLITS.values())
-    columns.insert(columns.index(SPLITS["subtype-released"]) + 1, ANSWERABLE)
+    columns.insert(columns.index(SPLITS["subtype-released"]) + 1, PREDICTABLE)
     for name, variant in {**NETWORKS, **OTHERS}.items():
         row = cells.setdefault(variant.title, {})
         for split, title in SPLITS.items():
             if (correct := results.correct(name, split)) is None:
                 continue
             row[title] = measured(correct, variant.paper.get(split))
-            if split == "subtype-released" and (some := results.answerable(name, split)).any():
-                row[ANSWERABLE] = measured(correct[:, some])
+            if split == "subtype-released" and (some := results.predictable(name, split)).any():
+                row[PREDICTABLE] = measured(correct[:, some])
     there = tuple(title for title in columns if any(title in row for row in cells.values()))
     return _table("accuracy", "Accuracy on the held-out icons (percent)", "network", there, cells)
 
@@ -175,10 +175,10 @@ def confusions(results: IconResults, *, most: int) -> list[Confusion]:
         runs = results.predictions.get((name, split))
         if not runs:
             continue
-        answerable, classes = results.answerable(name, split), runs[0].facts["classes"]
+        predictable, classes = results.predictable(name, split), runs[0].facts["classes"]
         pairs: Counter[tuple[int, int]] = Counter()
         for one in runs:
-            wrong = ~one.row(split) & answerable
+            wrong = ~one.row(split) & predictable
             pairs.update(zip(one.labels[wrong].tolist(), one.predicted[0][wrong].tolist(), strict=True))
         sizes = Counter(runs[0].labels.tolist())
         for (label, predicted), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:most]:

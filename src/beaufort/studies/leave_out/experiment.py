@@ -244,6 +244,12 @@ class _Runs:
     begun: int = 0
     failed: list[str] = field(default_factory=list)
 
+    @property
+    def store(self) -> Path:
+        """Store of the predictions; `answers` is its earlier name."""
+        earlier = self.folder / "answers"
+        return earlier if earlier.exists() else self.folder / "predictions"
+
     def score(self, value: str, split: Split, train_on: Places, kept_back: Places, unread: int) -> ValueScore:
         """Train without a value, once for each seed, and score."""
         training = replace(self.dataset.select(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
@@ -282,7 +288,7 @@ class _Runs:
             options["arch"] = self.recipe.architecture
         suite = Suite(name="leave-out", version=1, dataset=test.name)
         model = LazyModel(f"trained:{folder}", options)
-        done = evaluate([model], suite, test, self.folder / "answers", labels="identity")
+        done = evaluate([model], suite, test, self.store, labels="identity")
         predictions = done.scores(calibration=False).results.predictions(name)
         return dict(zip(predictions.ids, predictions.correct[0].tolist(), strict=True))
 

@@ -76,7 +76,7 @@ def plan(settings: MnistSettings, only: Sequence[str] = ()) -> list[list[StudyTa
         return StudyTask(title, file, f"{__name__}:{function}", {"settings": settings, **options})
 
     def model(name: str, seed: int) -> StudyTask:
-        title, file = f"{MODELS[name]}, seed {seed}", f"answers/{name}-seed{seed}.npz"
+        title, file = f"{MODELS[name]}, seed {seed}", f"predictions/{name}-seed{seed}.npz"
         return task(title, file, "make_model", name=name, seed=seed)
 
     def tuned(kind: str, name: str, seed: int) -> StudyTask:
@@ -106,7 +106,7 @@ def make_model(
     # ABS optimizes for every digit, so it is evaluated only under the conditions of the tables
     names = settings.benchmark if name == "abs" else settings.all_corruptions
     label = f"{name}-seed{seed}"
-    output, file = folder / "models" / label, folder / "answers" / f"{label}.npz"
+    output, file = folder / "models" / label, folder / "predictions" / f"{label}.npz"
     return _train_and_predict(settings.recipe(name), settings, seed, output, file, (CLEAN, *names), deadline)
 
 

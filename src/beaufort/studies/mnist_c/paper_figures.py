@@ -60,7 +60,7 @@ class MnistResults:
 def load_results(folder: Path, settings: MnistSettings) -> MnistResults:
     """Read all predictions of a study."""
     return MnistResults(
-        settings, predictions_by_seed(folder, "answers"), predictions_by_seed(folder, "tuned")
+        settings, predictions_by_seed(folder, "predictions"), predictions_by_seed(folder, "tuned")
     )
 
 

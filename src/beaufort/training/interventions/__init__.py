@@ -15,7 +15,7 @@ from beaufort._core.registry import unknown_message
 from beaufort.training.interventions import (
     augmix,
     corruptions,
-    front,
+    image_filter,
     network,
     noise,
     pgd,
@@ -42,7 +42,7 @@ __all__ = [
     "plain_loss",
 ]
 
-for _module in (augmix, corruptions, front, network, noise, pgd, plain, prime, pruning, stability):
+for _module in (augmix, corruptions, image_filter, network, noise, pgd, plain, prime, pruning, stability):
     interventions.register(_module.__name__.rpartition(".")[2], _module.make)
 
 

@@ -14,21 +14,21 @@ from beaufort._core.validation import validate_fraction
 from beaufort.training.interventions.base import Intervention, TrainingContext, plain_loss
 
 
-def make(training: TrainingContext, *, share: float) -> Intervention:
+def make(training: TrainingContext, *, fraction: float) -> Intervention:
     """Prune and fine-tune the network that `start` of the recipe names.
 
     Args:
         training: context of the training run.
-        share: fraction of the weights to remove.
+        fraction: fraction of the weights to remove.
     """
-    validate_fraction("share", share)
+    validate_fraction("fraction", fraction)
     masks, pruned = dict[str, Tensor](), set[int]()
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         if id(model) not in pruned:
             layers = dict(_weights(model))
             pruned.add(id(model))
-            masks.update({} if masks else _largest(layers, 1 - share))
+            masks.update({} if masks else _largest(layers, 1 - fraction))
             for name, weight in layers.items():
                 _hold(weight, masks[name])
         return plain_loss(model, images, labels)
@@ -57,10 +57,10 @@ def _weights(model: nn.Module) -> list[tuple[str, Tensor]]:
     return found
 
 
-def _largest(layers: dict[str, Tensor], share: float) -> dict[str, Tensor]:
+def _largest(layers: dict[str, Tensor], fraction: float) -> dict[str, Tensor]:
     """Return masks of the largest weights; among equal weights, the first are removed."""
     sizes = torch.cat([weight.detach().abs().flatten() for weight in layers.values()])
-    kept = max(1, round(share * len(sizes)))
+    kept = max(1, round(fraction * len(sizes)))
     mask = torch.ones_like(sizes, dtype=torch.float32)
     mask[sizes.argsort(stable=True)[: len(sizes) - kept]] = 0
     parts = mask.split([weight.numel() for weight in layers.values()])

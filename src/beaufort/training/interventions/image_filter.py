@@ -14,14 +14,14 @@ from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions.base import Intervention, TrainingContext
 
 
-def make(training: TrainingContext, *, front: str | Sequence[str]) -> Intervention:
+def make(training: TrainingContext, *, image_filter: str | Sequence[str]) -> Intervention:
     """Train on filtered images; load the model with the same filter.
 
     Args:
         training: context of the training run; filters run on the CPU.
-        front: image filter as for `load_model`, such as `clahe:clip=2,tiles=4`, or a list of filters.
+        image_filter: image filter as for `load_model`, such as `clahe:clip=2,tiles=4`, or a list of filters.
     """
-    chosen = load_filter(front)
+    chosen = load_filter(image_filter)
     if chosen.views is not None:
         raise OptionError(f"cannot train with the image filter {chosen.name}: it changes the shape of images")
 
