@@ -20,7 +20,7 @@ from beaufort.studies.icons_50.icon_examples import example_sheet
 from beaufort.studies.icons_50.icon_pages import confusions_csv
 from beaufort.studies.icons_50.icon_runs import ARMS, NETWORKS, SPLITS, VARIANTS, IconSettings, plan
 from beaufort.studies.icons_50.icon_tables import (
-    ANSWERABLE,
+    PREDICTABLE,
     IconResults,
     accuracy_table,
     by_group,
@@ -230,7 +230,7 @@ def test_icons_that_cannot_be_right_are_counted_apart() -> None:
         (one.row("subtype-released") & (one.labels < 8)).sum() / 320
         for one in found.predictions["resnet20", "subtype-released"]
     ]
-    assert cells[ANSWERABLE].value == pytest.approx(np.mean(right))
+    assert cells[PREDICTABLE].value == pytest.approx(np.mean(right))
     assert {one.label for one in confusions(found, most=100)} == {f"class{label}" for label in range(8)}
 
 
@@ -258,7 +258,7 @@ def test_what_a_folder_has(icons_50: Rehearsal) -> None:
     assert {name for name, _ in found.predictions} == set(VARIANTS)
     assert {len(some) for (_, split), some in found.predictions.items() if split == "subtype"} == {1}
     assert {len(found.predictions[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
-    assert found.answerable("resnet20", "style").all()
+    assert found.predictable("resnet20", "style").all()
     assert {
         ("shake26-96d", split) in found.predictions for split in ("style", "subtype", "subtype-released")
     } == {True}
