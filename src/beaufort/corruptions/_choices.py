@@ -27,8 +27,8 @@ class Names(NamedTuple):
         """Choose one by eight random bytes."""
         if self.upto is None:
             return pick(self.names, digest)  # type: ignore[no-any-return]
-        share = int.from_bytes(digest, "little") / 2**64
-        return self.names[min(bisect.bisect_right(self.upto, share * self.upto[-1]), len(self.names) - 1)]
+        point = int.from_bytes(digest, "little") / 2**64
+        return self.names[min(bisect.bisect_right(self.upto, point * self.upto[-1]), len(self.names) - 1)]
 
 
 def pick(things: Sequence[Any], digest: bytes) -> Any:
@@ -50,8 +50,10 @@ def weigh_names(given: Sequence[object], weights: Sequence[float] | None) -> Nam
         raise OptionError(
             f"weights must be {len(given)} positive numbers, one for each name, got {weights!r:.60}"
         )
-    shares = [weight / len(members) for members, weight in zip(each, weights, strict=True) for _ in members]
-    return Names(names, tuple(accumulate(shares)))
+    each_weight = [
+        weight / len(members) for members, weight in zip(each, weights, strict=True) for _ in members
+    ]
+    return Names(names, tuple(accumulate(each_weight)))
 
 
 def _members(name: object) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Recipe:
         """Return the corrupted images; `random` returns a source of the same random numbers each time."""
         if isinstance(params, Mixed):
             both = [recipe.run(images, of, random, ops) for recipe, of in (params.low, params.high)]
-            return ops.mix(both, [1 - params.share, params.share])
+            return ops.mix(both, [1 - params.weight, params.weight])
         if self.fitted is None:
             return self._run(images, params, random, ops)
         mixed = parts(params, self.fitted, self.smooth)
@@ -79,12 +79,12 @@ class Mixed:
 
     low: tuple[Recipe, Any]
     high: tuple[Recipe, Any]
-    share: float
+    weight: float
     """Weight of the higher one."""
 
     def _asdict(self) -> dict[str, Any]:
-        """Return the constants as a `NamedTuple` does."""
-        return {"low": self.low[1]._asdict(), "high": self.high[1]._asdict(), "share": self.share}
+        """Return the constants as a `NamedTuple` does; the key `share` is part of fingerprints."""
+        return {"low": self.low[1]._asdict(), "high": self.high[1]._asdict(), "share": self.weight}
 
 
 class Choice(NamedTuple):

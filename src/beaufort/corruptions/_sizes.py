@@ -31,9 +31,9 @@ Area = Annotated[float, "pixels²"]
 """A constant that grows with the square of the side."""
 PerPixel = Annotated[float, "1/pixels"]
 """A constant inversely proportional to the side; times the side it is a number of cells, truncated."""
-FractionOfSide = Annotated[float, "share of the side"]
+FractionOfSide = Annotated[float, "fraction of the side"]
 """A fraction that does not depend on the size; multiplied by the side it is rounded to an integer."""
-FractionKept = Annotated[float, "share kept"]
+FractionKept = Annotated[float, "fraction kept"]
 """Fraction of the image that is kept; the damage is 1 minus this."""
 Enlargement = Annotated[float, "enlargement"]
 """As `Pixels`: enlargement of noise, at least 1. Noise that is not enlarged is not smoothed."""
@@ -102,7 +102,7 @@ def between(low: Any, low_side: int, high: Any, high_side: int, side: int) -> An
 
 
 @lru_cache(maxsize=4096, typed=True)
-def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
+def between_severities(low: Any, high: Any, position: float, side: int) -> Any:
     """Return the constants for a severity between two integers, interpolated linearly.
 
     Integers are rounded to the nearest, halves toward the higher severity. The result is already `snapped`.
@@ -119,13 +119,13 @@ def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
     Args:
         low: the constants of the lower severity.
         high: those of the next one.
-        share: position between the two, 0 to 1.
+        position: position between the two, 0 to 1.
         side: short side that both were published for.
     """
     if not getattr(low, "leads_to", lambda _: True)(high):
         return low
     low, high = snapped(low, side), snapped(high, side)
-    mixed = _mixed(low, high, share, _by_steps)
+    mixed = _mixed(low, high, position, _by_steps)
     whole = {
         name: _rounded(value, getattr(high, name) - getattr(low, name))
         for name, value, kind in _fields(mixed)
@@ -139,7 +139,7 @@ def _rounded(value: float, toward: float) -> int:
     return math.floor(value + 0.5) if toward > 0 else math.ceil(value - 0.5)
 
 
-def _mixed(low: Any, high: Any, share: float, way: Callable[[float, float, float], float]) -> Any:
+def _mixed(low: Any, high: Any, position: float, way: Callable[[float, float, float], float]) -> Any:
     """Interpolate constants, rounded to ten digits, which are equal on every machine.
 
     Constants that are not numbers keep the lower value.
@@ -148,34 +148,34 @@ def _mixed(low: Any, high: Any, share: float, way: Callable[[float, float, float
     for name, a, kind in _fields(low):
         b = getattr(high, name)
         same = a == b or not (_is_number(a) and _is_number(b))
-        mixed[name] = a if same else float(f"{_on_the_way(a, b, kind, share, way):.10g}")
+        mixed[name] = a if same else float(f"{_on_the_way(a, b, kind, position, way):.10g}")
     return low._replace(**mixed)
 
 
 def _on_the_way(
-    a: float, b: float, kind: str, share: float, way: Callable[[float, float, float], float]
+    a: float, b: float, kind: str, position: float, way: Callable[[float, float, float], float]
 ) -> float:
     match kind:
-        case "share kept":
-            return 1 - way(1 - a, 1 - b, share)
+        case "fraction kept":
+            return 1 - way(1 - a, 1 - b, position)
         case "softness":
-            weight = way(_neighbor(a), _neighbor(b), share)
+            weight = way(_neighbor(a), _neighbor(b), position)
             if weight > 0:
                 return 1 / math.sqrt(-2 * math.log(weight))
-    return way(a, b, share)
+    return way(a, b, position)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _by_factors(a: float, b: float, share: float) -> float:
-    way: float = a ** (1 - share) * b**share if a > 0 and b > 0 else _by_steps(a, b, share)
+def _by_factors(a: float, b: float, position: float) -> float:
+    way: float = a ** (1 - position) * b**position if a > 0 and b > 0 else _by_steps(a, b, position)
     return way
 
 
-def _by_steps(a: float, b: float, share: float) -> float:
-    return a + (b - a) * share
+def _by_steps(a: float, b: float, position: float) -> float:
+    return a + (b - a) * position
 
 
 def _neighbor(softness: float) -> float:
@@ -207,10 +207,10 @@ def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Rendering
         smooth: class of constants that selects the smooth geometry of a render, if it has one.
     """
     steps = {name: step for name, value, kind in _fields(params) if (step := _step(value, kind, side))}
-    cuts = sorted({0.0, 1.0, *(step.share for step in steps.values())})
+    cuts = sorted({0.0, 1.0, *(step.weight for step in steps.values())})
     found = []
     for since, upto in pairwise(cuts):
-        values = {name: step.up if step.share >= upto else step.down for name, step in steps.items()}
+        values = {name: step.up if step.weight >= upto else step.down for name, step in steps.items()}
         whole = params._replace(**values)
         found.append(Rendering(upto - since, smooth(*whole) if smooth else whole))
     return tuple(found)
@@ -239,7 +239,7 @@ class _Step(NamedTuple):
 
     down: float
     up: float
-    share: float
+    weight: float
 
 
 def _step(value: float, kind: str, side: int) -> _Step | None:
@@ -248,7 +248,7 @@ def _step(value: float, kind: str, side: int) -> _Step | None:
         case "whole" | "whole pixels":
             whole = math.floor(value)
             return _Step(whole, whole + 1, weight_of(value - whole))
-        case "share of the side":
+        case "fraction of the side":
             cells = value * side
             whole = math.floor(cells * _ABOVE)
             return _Step(whole / side * _ABOVE, (whole + 1) / side * _ABOVE, weight_of(cells - whole))
@@ -261,9 +261,9 @@ def _step(value: float, kind: str, side: int) -> _Step | None:
     return None
 
 
-def weight_of(share: float) -> float:
+def weight_of(fraction: float) -> float:
     """Return a fraction rounded to a multiple of 1/256."""
-    return round(max(share, 0) * _STEPS) / _STEPS
+    return round(max(fraction, 0) * _STEPS) / _STEPS
 
 
 def _snapped(value: float, kind: str, side: int) -> float:
@@ -271,7 +271,7 @@ def _snapped(value: float, kind: str, side: int) -> float:
     match kind:
         case "1/pixels":
             return int(value * side) / side
-        case "share of the side":
+        case "fraction of the side":
             return round(value * side) / side
         case "disk radius" if value < _RADII[-1]:
             return _RADII[bisect.bisect_right(_RADII, value) - 1]

@@ -12,7 +12,7 @@ class Params(NamedTuple):
     """Number of replaced values."""
 
     share: float
-    """Probability that a value is replaced."""
+    """Probability that a value is replaced; the name is part of fingerprints."""
     grain: Pixels = 1.0
     """Side of the squares that are replaced together."""
 

@@ -12,7 +12,8 @@ class Params(NamedTuple):
     """Number of remaining pixels."""
 
     share: PerPixel
-    """Ratio of the sides of the small image and the image: the inverse of the size of a cell."""
+    """Ratio of the sides of the small image and the image: the inverse of the size of a cell. The
+    name is part of fingerprints."""
 
 
 class Smooth(Params):

@@ -152,8 +152,8 @@ class Random(Protocol):
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         """Draw booleans that are true with the given probability."""
 
-    def impulses(self, shape: tuple[int, ...], share: float) -> Field:
-        """Draw 1 or 2, equally likely, with probability `share` in total; else 0 (uint8)."""
+    def impulses(self, shape: tuple[int, ...], probability: float) -> Field:
+        """Draw 1 or 2, equally likely, with probability `probability` in total; else 0 (uint8)."""
 
     def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Field:
         """Draw integers in [low, high); `high` may be an array with one value per image, `(n,)`."""
@@ -240,8 +240,8 @@ class Keyed:
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._ops.philox_bernoulli(self._next(), shape, probability)
 
-    def impulses(self, shape: tuple[int, ...], share: float) -> Field:
-        return self._ops.philox_impulses(self._next(), shape, share)
+    def impulses(self, shape: tuple[int, ...], probability: float) -> Field:
+        return self._ops.philox_impulses(self._next(), shape, probability)
 
     def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Field:
         return self._ops.philox_integers(self._next(), shape, low, high, dtype)
@@ -304,8 +304,8 @@ class ReferenceStream:
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._state.random_sample((1, *shape)) < probability
 
-    def impulses(self, shape: tuple[int, ...], share: float) -> Field:
-        hit = self.bernoulli(shape, share)
+    def impulses(self, shape: tuple[int, ...], probability: float) -> Field:
+        hit = self.bernoulli(shape, probability)
         salt = self.bernoulli(shape, 0.5)
         return np.where(hit, np.where(salt, 2, 1), 0).astype(np.uint8)
 

@@ -195,7 +195,7 @@ class Corrupt:
         return self._choose(int(id_words([image_id])[0]))
 
     def _choose(self, word: int) -> tuple[str, Severity | None] | None:
-        if self.p < 1 and self._share(word) >= self.p:
+        if self.p < 1 and self._uniform(word) >= self.p:
             return None
         if len(self._names.names) == len(self._severities) == 1:
             return self._with_severity(self._names.names[0], self._severities[0])
@@ -206,8 +206,9 @@ class Corrupt:
     def _with_severity(name: str, severity: Severity | None) -> tuple[str, Severity | None]:
         return (name, severity) if name in corruptions else (name, None)
 
-    def _share(self, word: int) -> float:
+    def _uniform(self, word: int) -> float:
         """Return a uniform number from 0 to 1 for an image."""
+        # the text stays as it is, because other text would select other images
         digest = hashlib.blake2b(f"beaufort|share|{self.seed}|{word}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "little") / 2**64
 

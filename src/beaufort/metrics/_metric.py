@@ -10,8 +10,8 @@ from beaufort._core.registry import Registry
 
 Better = Literal["lower", "higher"]
 
-Unit = Literal["share", "ratio", "nats", "score"]
-"""`share`: a fraction, shown in percent; `ratio`: relative to a baseline, in percent; `score`: a number."""
+Unit = Literal["fraction", "ratio", "nats", "score"]
+"""`fraction`: shown in percent; `ratio`: relative to a baseline, in percent; `score`: a number."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +41,7 @@ class Metric:
     @property
     def in_percent(self) -> bool:
         """Whether its values are shown in percent."""
-        return self.unit in ("share", "ratio")
+        return self.unit in ("fraction", "ratio")
 
     def shown(self, value: Any) -> str:
         """Return a value as text, in percent if the metric is.
@@ -61,7 +61,7 @@ def metric(
     *,
     better: Better | None,
     title: str | None = None,
-    unit: Unit = "share",
+    unit: Unit = "fraction",
     of_errors: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as a metric, and return the function.

@@ -152,8 +152,8 @@ def selective_table(scores: Scores, coverage: float = 0.8) -> Table | None:
     }
     groups = list(next(iter(found.values())))
     titles = [name if name in ("clean", "corrupted") else f"severity {name}" for name in groups]
-    share = f"accuracy at {100 * coverage:g} %"
-    header = ("Model", *(f"AURC, {title}" for title in titles), *(f"{share}, {title}" for title in titles))
+    accuracy = f"accuracy at {100 * coverage:g} %"
+    header = ("Model", *(f"AURC, {title}" for title in titles), *(f"{accuracy}, {title}" for title in titles))
     rows: list[tuple[TableCell, ...]] = [
         (
             name,

@@ -200,10 +200,10 @@ def selective_form(confidence: NDArray[Any], correct: Flags, coverage: float) ->
     covered = block_means((np.arange(n) < count).astype(np.float64), blocks)
     near = math.isqrt(n)
     at = float(right[order][max(0, count - near) : count + near].mean()) if count < n else 0.0
-    share = count / n
+    fraction = count / n
     values = np.empty(n)
-    values[order] = at + covered * (right[order] - at) / share
-    low, high = at - at / share, at + (1 - at) / share
+    values[order] = at + covered * (right[order] - at) / fraction
+    low, high = at - at / fraction, at + (1 - at) / fraction
     return Linear(values, {"": np.array([high - low])}, low)
 
 
@@ -360,9 +360,9 @@ def _label_scores(scores: Floats, labels: NDArray[Any]) -> Floats:
     return np.asarray(np.where(several >= 0, of_each, np.inf).min(axis=1))
 
 
-def _mean(shares: NDArray[Any], high: float = 1.0) -> Linear:
+def _mean(values_per_image: NDArray[Any], high: float = 1.0) -> Linear:
     """Return the mean of numbers from 0 to `high`, given as fractions of it."""
-    return Linear.of(0.0, {"": (np.asarray(shares, np.float64)[:, None], np.array([high]))})
+    return Linear.of(0.0, {"": (np.asarray(values_per_image, np.float64)[:, None], np.array([high]))})
 
 
 def _proportion(flags: Flags, units: Clusters | None, level: float) -> Estimate:

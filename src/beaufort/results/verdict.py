@@ -380,7 +380,7 @@ class _Evidence:
 
     def value(self, limit: float) -> Check:
         metric = metrics[self.metric]
-        if metric.unit == "share" and limit > 1:
+        if metric.unit == "fraction" and limit > 1:
             raise OptionError(f"require must be at most 1 (100 %) for {self.metric}, got {limit:g}")
         return _limit("value", metric.title, self.estimate(self.new), limit, upper=metric.better == "lower")
 

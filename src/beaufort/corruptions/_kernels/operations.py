@@ -207,8 +207,8 @@ class Ops(Protocol):
     def philox_bernoulli(self, at: FieldKey, shape: tuple[int, ...], probability: float) -> Field:
         """Draw booleans that are true with the given probability, to 2⁻³²."""
 
-    def philox_impulses(self, at: FieldKey, shape: tuple[int, ...], share: float) -> Field:
-        """Draw 1 or 2 with probability `share`, by one word; else 0 (uint8)."""
+    def philox_impulses(self, at: FieldKey, shape: tuple[int, ...], probability: float) -> Field:
+        """Draw 1 or 2 with probability `probability`, by one word; else 0 (uint8)."""
 
     def philox_integers(
         self, at: FieldKey, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32
@@ -278,7 +278,7 @@ class Ops(Protocol):
     ) -> Images:
         """x + m·color, or x·(1 - m) + m·color if `cover` is set; color in 0…255."""
 
-    def run_down(self, layers: Field, shares: Mapping[int, float]) -> Field:
+    def run_down(self, layers: Field, weights: Mapping[int, float]) -> Field:
         """Return float64 layers whose rows are weighted sums of rows above, by distance; zero outside."""
 
     def water_drops(

@@ -26,7 +26,7 @@ def _weigh_pixels(typing_context, target, at, source, start, weights, count):
 
     def code(context, builder, signature, arguments):
         target, at, source, start, weights, count = arguments
-        out, values, shares = (
+        out, values, factors = (
             context.make_array(kind)(context, builder, array).data
             for kind, array in zip(signature.args[::2], (target, source, weights), strict=True)
         )
@@ -36,9 +36,9 @@ def _weigh_pixels(typing_context, target, at, source, start, weights, count):
         with cgutils.for_range(builder, count) as loop:
             here = builder.gep(values, [builder.add(start, builder.mul(loop.index, start.type(3)))])
             pixel = builder.zext(builder.load(builder.bitcast(here, bytes4.as_pointer()), align=1), wide)
-            share = builder.load(builder.gep(shares, [loop.index]))
+            factor = builder.load(builder.gep(factors, [loop.index]))
             empty = ir.Constant(wide, ir.Undefined)
-            first = builder.insert_element(empty, share, ir.IntType(32)(0))
+            first = builder.insert_element(empty, factor, ir.IntType(32)(0))
             four = builder.shuffle_vector(first, empty, ir.Constant(wide, [0] * 4))
             builder.store(builder.add(builder.load(total), builder.mul(pixel, four)), total)
         level = builder.lshr(builder.load(total), ir.Constant(wide, [_BITS] * 4))

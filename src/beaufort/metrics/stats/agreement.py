@@ -36,7 +36,7 @@ def cohen_kappa(
         categories: how many answers there are.
         resamples: of the interval.
         seed: of the resamples.
-        level: share of repetitions that the interval is to cover.
+        level: probability that the interval covers the value.
 
     >>> answers = [1, 1, 0, 1, 0, 0, 1, 0, 1, 1] * 5
     >>> others = [1, 1, 0, 1, 0, 1, 1, 0, 1, 0] * 5
@@ -68,7 +68,7 @@ def fleiss_kappa(
         counts: how often each answer was given to each image, `(images, answers)`.
         resamples: of the interval.
         seed: of the resamples.
-        level: share of repetitions that the interval is to cover.
+        level: probability that the interval covers the value.
 
     >>> round(fleiss_kappa([[3, 0], [0, 3], [2, 1], [0, 3]]).value, 4)
     0.6571
@@ -103,7 +103,7 @@ def krippendorff_alpha(
         counts: how often each answer was given to each image, `(images, answers)`.
         resamples: of the interval.
         seed: of the resamples.
-        level: share of repetitions that the interval is to cover.
+        level: probability that the interval covers the value.
 
     >>> round(krippendorff_alpha([[3, 0], [0, 2], [2, 1], [0, 3], [1, 0]]).value, 4)
     0.6667
@@ -131,10 +131,10 @@ def krippendorff_alpha(
 
 
 def _beyond_chance(agreed: Floats, chance: Floats) -> Floats:
-    """The share of what chance leaves open; NaN where it leaves nothing open."""
-    open_share = 1 - chance
+    """Return the agreement beyond chance, relative to its maximum; NaN where chance is 1."""
+    room = 1 - chance
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(open_share > 1e-9, (agreed - chance) / open_share, np.nan)
+        found = np.where(room > 1e-9, (agreed - chance) / room, np.nan)
     return np.asarray(found, np.float64)
 
 

@@ -55,7 +55,7 @@ def gaffke_interval(numbers: BoundedValues, level: float) -> Estimate:
     tail = (1 - validate_level(level)) / 2
     if numbers.ends_only:
         exact = clopper_pearson(numbers.at_high, numbers.n, level)
-        lower, upper = (low + (high - low) * share for share in (exact.low, exact.high))
+        lower, upper = (low + (high - low) * end for end in (exact.low, exact.high))
         return Estimate(numbers.mean, lower, upper, numbers.n, level)
     mean = numbers.mean
     lower = _root(numbers.beside(low), low, mean, _NORMAL.inv_cdf(tail))
@@ -201,9 +201,9 @@ class _Weighted:
         return float(_NORMAL.cdf(root + math.log(curved / root) / root))
 
 
-def _score(share: float) -> float:
-    """The normal quantile of a share: nearly a straight line where the share is an S."""
-    return _NORMAL.inv_cdf(min(max(share, 1e-300), 1 - 1e-16))
+def _score(p: float) -> float:
+    """Return the normal quantile of a probability, which is nearly linear where the probability is an S."""
+    return _NORMAL.inv_cdf(min(max(p, 1e-300), 1 - 1e-16))
 
 
 def _root(weighted: _Weighted, low: float, high: float, wanted: float) -> float:
@@ -211,8 +211,8 @@ def _root(weighted: _Weighted, low: float, high: float, wanted: float) -> float:
     below, above = -40.0, 9.0
     span = high - low
     for step in range(200):
-        share = (wanted - below) / (above - below) if step % 3 else 0.5
-        middle = low + (high - low) * min(max(share, 0.001), 0.999)
+        fraction = (wanted - below) / (above - below) if step % 3 else 0.5
+        middle = low + (high - low) * min(max(fraction, 0.001), 0.999)
         found = _score(weighted.tail(middle))
         if found < wanted:
             low, below = middle, found

@@ -35,7 +35,7 @@ class Estimate:
     level: float = 0.95
 
     def __format__(self, spec: str) -> str:
-        """As text with the digits asked for, `.1%` or `.3f`."""
+        """Return text with the digits of the format, such as `.1%` or `.3f`."""
         if spec.endswith("%"):
             value, low, high = (f"{100 * x:z{spec[:-1]}f}" for x in (self.value, self.low, self.high))
             value += " %"
@@ -65,7 +65,7 @@ class Estimate:
 
 
 def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
-    """A share with its exact interval (Clopper & Pearson, 1934): it covers at least `level`.
+    """Return a fraction with its exact interval (Clopper & Pearson, 1934), which covers at least `level`.
 
     >>> f"{clopper_pearson(990, 1000):.2%}"
     '99.00 % [98.17, 99.52]'
@@ -77,7 +77,7 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
 def proportion_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """The lower and upper ends of Clopper and Pearson's intervals, for arrays of counts.
 
-    Counts may be fractions, for shares that were rounded before they were written down. NaN stays NaN.
+    Counts may be fractions, for fractions that were rounded before they were written down. NaN stays NaN.
 
     >>> low, high = proportion_intervals([990, 0, 5], [1000, 5, 5])
     >>> low.round(4).tolist(), high.round(4).tolist()

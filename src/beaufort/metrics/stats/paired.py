@@ -131,8 +131,8 @@ def _quantiles(tail: float, n: int) -> _Quantiles:
 def _half_width(square: float, most: float, at: _Quantiles) -> float:
     """Return the half-width of a sum whose deviations have the given square."""
     fade = 2 * (at.z * most) ** 2
-    share = fade / (fade + square) if fade + square > 0 else float(most > 0)
-    return math.hypot(at.t * math.sqrt(square), at.g * most * math.sqrt(share))
+    fraction = fade / (fade + square) if fade + square > 0 else float(most > 0)
+    return math.hypot(at.t * math.sqrt(square), at.g * most * math.sqrt(fraction))
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ class _Moments:
         if inside > 0:
             return 0.0
         for step in range(100):
-            share = outside / (outside - inside) if step % 3 and math.isfinite(inside) else 0.5
-            middle = near + (far - near) * min(max(share, 0.001), 0.999)
+            fraction = outside / (outside - inside) if step % 3 and math.isfinite(inside) else 0.5
+            middle = near + (far - near) * min(max(fraction, 0.001), 0.999)
             gap = self._gap(null, float(ndtr(-middle)))
             if gap > 0:
                 near, outside = middle, gap

@@ -64,7 +64,7 @@ def bootstrap(
         high: the largest value that an image can have in a column.
         resamples: how many times the images are weighted anew.
         seed: of the weights; the same seed and number of images give the same weights, which pairs results.
-        level: share of repetitions that the interval is to cover.
+        level: probability that the interval covers the value.
 
     >>> rng = np.random.default_rng(0)
     >>> hits = rng.random((1000, 5)) < 0.7

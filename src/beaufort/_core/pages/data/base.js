@@ -29,8 +29,8 @@ function fixed(value, digits) {
   const between = Number.isInteger(multiple) && multiple % 2 !== 0;
   return between && text.at(-1) % 2 ? (value - Math.sign(value) * 10 ** -digits / 4).toFixed(digits) : text;
 }
-// A share in percent; what rounds to zero has no sign.
-const percent = (share, digits = 1) => fixed(100 * share, digits).replace(/^-(?=[0.]+$)/, '');
+// A fraction in percent; what rounds to zero has no sign.
+const percent = (fraction, digits = 1) => fixed(100 * fraction, digits).replace(/^-(?=[0.]+$)/, '');
 // A number without an interval holds by definition: a baseline over itself.
 const bracket = (t) => (t[1] === t[2] && t[0] === t[1] ? '(by definition)' : `[${percent(t[1])}, ${percent(t[2])}]`);
 const estimate = (t) => `${percent(t[0])}\u00a0% ${bracket(t)}`;

@@ -115,7 +115,7 @@ def brighter(amount: float) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
 def _saturate(images, gain, lift, out):
     source, target = images.reshape(images.size), out.reshape(images.size)
     reds, greens, blues = np.zeros((3, _PIXELS), np.uint8)
-    grey_share = min(max(lift, f32(0)), f32(1))
+    gray_fraction = min(max(lift, f32(0)), f32(1))
     for start in range(0, images.size, 3 * _PIXELS):
         take_apart(source[start : start + 3 * _PIXELS], reds, greens, blues)
         for x in range(_PIXELS):
@@ -124,7 +124,7 @@ def _saturate(images, gain, lift, out):
             value, colored = f32(high), high > low
             inverse = value / (f32(u8(high - low)) if colored else f32(1))  # 1 / S
             ratio = max(min(gain + lift * inverse, inverse), f32(0))  # so that nothing leaves 0…255
-            grey = value - value * grey_share
+            grey = value - value * gray_fraction
             reds[x] = u8(i32(value - f32(u8(high - red)) * ratio))
             greens[x] = u8(i32(value - f32(u8(high - green)) * ratio if colored else grey))
             blues[x] = u8(i32(value - f32(u8(high - blue)) * ratio if colored else grey))

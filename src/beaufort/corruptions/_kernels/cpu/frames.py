@@ -29,7 +29,7 @@ def affine_frame(images: Bytes, matrix: Array, about: tuple[float, float], side:
 def _positions(
     length: int, side: int, factor: float, about: float, start: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int, int]:
-    """Where each pixel of a scaled side comes from: the one before, the next, the share of that.
+    """Where each pixel of a scaled side comes from: the one before, the next, the weight of that.
 
     The pixels that come from inside of the image are those from the first to before the last number.
     """

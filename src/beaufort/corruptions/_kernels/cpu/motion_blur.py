@@ -148,9 +148,9 @@ def _turned(coefficients, angles, weights, out):
                         r = _mirrored(top - 1 + a, height)
                         for b in range(4):
                             c = _mirrored(left - 1 + b, width)
-                            share = weights[k] * down[a] * across[b]
+                            factor = weights[k] * down[a] * across[b]
                             for channel in range(channels):
-                                total[channel] += share * coefficients[i, r, c, channel]
+                                total[channel] += factor * coefficients[i, r, c, channel]
                 for channel in range(channels):
                     out[i, y, x, channel] = to_byte(total[channel] + ROUNDING, False)
 

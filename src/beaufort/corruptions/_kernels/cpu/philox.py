@@ -279,8 +279,8 @@ def philox_bernoulli(at: FieldKey, shape: tuple[int, ...], probability: float) -
     return _filled(_fill_bernoulli, at, shape, np.bool_, _threshold(probability))
 
 
-def philox_impulses(at: FieldKey, shape: tuple[int, ...], share: float) -> Array:
-    return _filled(_fill_impulses, at, shape, np.uint8, _threshold(share))
+def philox_impulses(at: FieldKey, shape: tuple[int, ...], probability: float) -> Array:
+    return _filled(_fill_impulses, at, shape, np.uint8, _threshold(probability))
 
 
 def philox_integers(
@@ -325,7 +325,7 @@ def poisson_tables(rate: float) -> tuple[NDArray[np.uint32], int]:
     """Walker tables for the 256 means an 8-bit value can have: threshold and alias of each column.
 
     The columns reach twelve standard deviations above the largest mean: what lies beyond has no
-    share that a coin of sixteen bits could show.
+    probability that a coin of sixteen bits could show.
     """
     largest = rate + 12 * math.sqrt(rate) + 12
     column_bits = max(4, math.ceil(math.log2(largest)))
@@ -333,21 +333,21 @@ def poisson_tables(rate: float) -> tuple[NDArray[np.uint32], int]:
     log_factorial = np.cumsum(np.log(np.maximum(counts, 1)))
     means = rate * np.arange(256)[:, None] / 255
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = np.exp(counts * np.log(means) - means - log_factorial)
-    shares[0] = counts == 0
-    tables = np.empty(shares.shape, np.uint32)
-    _split_columns(shares / shares.sum(axis=1, keepdims=True), tables)
+        probabilities = np.exp(counts * np.log(means) - means - log_factorial)
+    probabilities[0] = counts == 0
+    tables = np.empty(probabilities.shape, np.uint32)
+    _split_columns(probabilities / probabilities.sum(axis=1, keepdims=True), tables)
     return tables.ravel(), column_bits
 
 
 @kernel
-def _split_columns(shares, tables):
-    """Split shares over equal columns: in each, a coin decides between the column and one alias."""
-    columns = shares.shape[1]
+def _split_columns(probabilities, tables):
+    """Split probabilities over equal columns: in each, a coin decides between the column and one alias."""
+    columns = probabilities.shape[1]
     stack = np.empty(columns, np.int64)
     alias = np.empty(columns, np.int64)
-    for row in range(shares.shape[0]):
-        height = shares[row] * columns
+    for row in range(probabilities.shape[0]):
+        height = probabilities[row] * columns
         small, large = 0, columns  # two stacks, from the two ends of one array
         for i in range(columns):
             alias[i] = i

@@ -163,7 +163,7 @@ def _gather(target, source, starts, channels):
 
 
 @kernel
-def _soft_cells(images, down, down_next, shares_down, across, across_next, shares_across, out):
+def _soft_cells(images, down, down_next, fractions_down, across, across_next, fractions_across, out):
     height, width, channels = images.shape[1:]
     line, down_taps = width * channels, down.weights.shape[0]
     cells, taps = across.whole.size, across.weights.shape[0]
@@ -203,7 +203,7 @@ def _soft_cells(images, down, down_next, shares_down, across, across_next, share
             target = wide[y]
             for x in range(line):
                 pair = shown[x]
-                target[x] = toward(u8(pair), u8(pair >> u16(8)), shares_across[x])
+                target[x] = toward(u8(pair), u8(pair >> u16(8)), fractions_across[x])
         for k in range(down.starts.size):
             at, whole, half, inverse = down.starts[k], down.whole[k], down.half[k], down.inverse[k]
             top, middle, bottom = wide[at], wide[at + 1], wide[at + 2]
@@ -218,10 +218,10 @@ def _soft_cells(images, down, down_next, shares_down, across, across_next, share
             for x in range(line):
                 target[x] = _quotient(total[x], whole, inverse)
         for y in range(height):
-            share, here, below = shares_down[y], tall[down_next[y]], tall[down_next[y] + 1]
+            fraction, here, below = fractions_down[y], tall[down_next[y]], tall[down_next[y] + 1]
             target = targets[y]
             for x in range(line):
-                target[x] = toward(here[x], below[x], share)
+                target[x] = toward(here[x], below[x], fraction)
 
 
 def soft_cells(images: Bytes, rows: float, columns: float, softness: float) -> Bytes:
@@ -261,7 +261,7 @@ def _bands(
     first = np.minimum(first, size - taps)
     whole = areas.sum(axis=1).astype(np.float32)
     near, far = inside.argmax(axis=0), len(areas) - 1 - inside[::-1].argmax(axis=0)
-    share = np.where(far > near, areas[far, pixels] * (1 << 15) / _WHOLE, 0)
+    fraction = np.where(far > near, areas[far, pixels] * (1 << 15) / _WHOLE, 0)
     bands = Bands(
         first * channels,
         np.array([areas[count, first + t] for t in range(taps)], np.float32).repeat(channels, axis=1),
@@ -269,7 +269,7 @@ def _bands(
         whole.repeat(channels) / np.float32(2),
         np.nextafter(1 / whole, np.float32(0)).repeat(channels),
     )
-    return bands, near * channels, share.astype(np.int16).repeat(channels)
+    return bands, near * channels, fraction.astype(np.int16).repeat(channels)
 
 
 _WHOLE = 4096

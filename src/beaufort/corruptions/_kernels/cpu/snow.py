@@ -13,13 +13,13 @@ i32, f32, u8, uintp = np.int32, np.float32, np.uint8, np.uintp
 
 
 @kernel
-def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_share, out):
+def _flakes(normals, mean, spread, threshold, rows, row_weight, columns, column_weight, out):
     height, width = normals.shape[1:]
     first, last = columns[0], min(columns[-1] + 1, width - 1)
     line = np.empty(width, np.float64)
     for i in range(normals.shape[0]):
         for y in range(height):
-            a, b, t = normals[i, rows[y]], normals[i, min(rows[y] + 1, height - 1)], row_share[y]
+            a, b, t = normals[i, rows[y]], normals[i, min(rows[y] + 1, height - 1)], row_weight[y]
             for x in range(first, last + 1):
                 line[x] = a[x] * (1 - t) + b[x] * t
             target = out[i, y]
@@ -27,7 +27,7 @@ def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_s
                 left, right, s = (
                     line[uintp(columns[x])],
                     line[uintp(min(columns[x] + 1, last))],
-                    column_share[x],
+                    column_weight[x],
                 )
                 value = mean + spread * (left * (1 - s) + right * s)
                 value = 0.0 if value < threshold else value
@@ -46,10 +46,10 @@ def flakes(
 @inlined
 def _whiten(values, white, flakes, mix, nearest):
     """Mix a row of one color with its whitened self, and add the flakes."""
-    share = f32(1) - mix
+    rest = f32(1) - mix
     for x in range(values.size):
         value = f32(values[x])
-        values[x] = to_byte(mix * value + share * max(value, white[x]) + flakes[x], nearest)
+        values[x] = to_byte(mix * value + rest * max(value, white[x]) + flakes[x], nearest)
 
 
 @kernel

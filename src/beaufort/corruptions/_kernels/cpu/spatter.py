@@ -199,13 +199,13 @@ def water_drops(
     return out
 
 
-def run_down(layers: Array, shares: Mapping[int, float]) -> Array:
+def run_down(layers: Array, weights: Mapping[int, float]) -> Array:
     below = np.zeros_like(layers)
-    for rows, share in shares.items():
+    for rows, weight in weights.items():
         if rows >= 0:
-            below[:, rows:] += share * layers[:, : layers.shape[1] - rows]
+            below[:, rows:] += weight * layers[:, : layers.shape[1] - rows]
         else:
-            below[:, :rows] += share * layers[:, -rows:]
+            below[:, :rows] += weight * layers[:, -rows:]
     return below
 
 
@@ -232,14 +232,14 @@ def _add_paint(lines, masks, color, nearest, added, out):
 
 
 @kernel
-def _cover_with_paint(lines, masks, color, nearest, added, shares, out):
+def _cover_with_paint(lines, masks, color, nearest, added, coverage, out):
     ones = np.ones(color.size, np.float32)
     for y in range(lines.shape[0]):
         source, target = lines[y], out[y]
         _spread(masks[y], color, added)
-        _spread(masks[y], ones, shares)
+        _spread(masks[y], ones, coverage)
         for x in range(source.size):
-            target[x] = to_byte(f32(source[x]) * (f32(1) - shares[x]) + added[x], nearest)
+            target[x] = to_byte(f32(source[x]) * (f32(1) - coverage[x]) + added[x], nearest)
 
 
 def paint(
@@ -249,9 +249,9 @@ def paint(
     count, height, width, channels = images.shape
     lines, over = (array.reshape(count * height, width * channels) for array in (images, out))
     mask, paints = masks.reshape(count * height, width), np.array(color, np.float32)
-    added, shares = np.empty((2, width * channels), np.float32)
+    added, coverage = np.empty((2, width * channels), np.float32)
     if cover:
-        _cover_with_paint(lines, mask, paints, nearest, added, shares, over)
+        _cover_with_paint(lines, mask, paints, nearest, added, coverage, over)
     else:
         _add_paint(lines, mask, paints, nearest, added, over)
     return out

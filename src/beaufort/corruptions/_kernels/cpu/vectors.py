@@ -59,8 +59,8 @@ def mix4(typing_context, target, at, source, a, b, d, e, s, t):
 
 
 @intrinsic
-def toward(typing_context, near, far, share):
-    """Return near + (far - near)·share / 2¹⁵ of bytes, rounded, halves up; the share is an int16.
+def toward(typing_context, near, far, weight):
+    """Return near + (far - near)·weight / 2¹⁵ of bytes, rounded, halves up; the weight is an int16.
 
     In 16 bits: the upper half of a product of 16 bits is one instruction, which Numba's integers of 64 bits
     do not lead to.
@@ -80,22 +80,22 @@ def toward(typing_context, near, far, share):
 
 
 @intrinsic
-def sum_between4(typing_context, target, at, base, source, starts, shares, first, count):
+def sum_between4(typing_context, target, at, base, source, starts, weights, first, count):
     """Four float32 values and what lies between others, one after the other: a pixel of many images.
 
-    The four stand in `base`, their sums in the target, from `at` on. Of `count` starts and shares, from the
+    The four stand in `base`, their sums in the target, from `at` on. Of `count` starts and weights, from the
     place `first` on, each says where four values begin, and how far the sample is on the way to those three
     places on.
     """
     place = numba.intp
-    signature = numba.void(target, place, base, source, starts, shares, place, place)
+    signature = numba.void(target, place, base, source, starts, weights, place, place)
 
     def code(context, builder, signature, arguments):
-        out, at, base, source, starts, shares, first, count = arguments
+        out, at, base, source, starts, weights, first, count = arguments
         kinds = signature.args
-        start, share = (
+        start, weight = (
             builder.gep(context.make_array(kind)(context, builder, array).data, [first])
-            for kind, array in zip(kinds[4:6], (starts, shares), strict=True)
+            for kind, array in zip(kinds[4:6], (starts, weights), strict=True)
         )
         given = builder.load(_four_at(context, builder, kinds[2], base, at), align=4)
         total = cgutils.alloca_once_value(builder, given)
@@ -105,7 +105,7 @@ def sum_between4(typing_context, target, at, base, source, starts, shares, first
                 builder.load(_four_at(context, builder, kinds[3], source, index), align=4)
                 for index in (begin, builder.add(begin, ir.Constant(ir.IntType(64), 3)))
             )
-            way = _four(builder, builder.load(builder.gep(share, [loop.index])))
+            way = _four(builder, builder.load(builder.gep(weight, [loop.index])))
             between = _toward(builder, near, far, way)
             builder.store(builder.fadd(builder.load(total), between, flags=tuple(FAST)), total)
         place = _four_at(context, builder, kinds[0], out, at)
@@ -136,10 +136,10 @@ def _four(builder, value):
     return builder.shuffle_vector(first, empty, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0] * 4))
 
 
-def _toward(builder, a, b, share):
-    """a + (b - a)·share, with the flags of `kernel`."""
+def _toward(builder, a, b, weight):
+    """a + (b - a)·weight, with the flags of `kernel`."""
     flags = tuple(FAST)
-    way = builder.fmul(builder.fsub(b, a, flags=flags), share, flags=flags)
+    way = builder.fmul(builder.fsub(b, a, flags=flags), weight, flags=flags)
     return builder.fadd(a, way, flags=flags)
 
 

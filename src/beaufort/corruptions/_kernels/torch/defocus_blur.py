@@ -41,9 +41,9 @@ def defocus(images: Tensor, radius: float, softness: float, *, nearest: bool = F
     values = count.float() * float(weight)
     for axis in (1, 2):
         values = _rimmed(values, taps, axis)
-    for (k, d), share in zip(boxes.tolist(), weights.tolist(), strict=True):
+    for (k, d), factor in zip(boxes.tolist(), weights.tolist(), strict=True):
         half = int(heights[k])
-        values = fma(share, box(half, -d, 0).float() + box(half, d, 0).float(), values)
+        values = fma(factor, box(half, -d, 0).float() + box(half, d, 0).float(), values)
     return to_bytes(values, nearest=nearest)
 
 

@@ -50,9 +50,9 @@ def _map(matrix: NDArray[Any], about: tuple[float, float], device: torch.device)
     return constant(np.array([*matrix.ravel(), *about], np.float64), device), _is_diagonal(matrix)
 
 
-def _toward(p: Tensor, q: Tensor, share: Tensor) -> Tensor:
+def _toward(p: Tensor, q: Tensor, weight: Tensor) -> Tensor:
     """From p on the way to q, rounded as by the CPU's kernels."""
-    return p + (q - p) * share if share.dtype == torch.float64 else fma(q - p, share, p)
+    return p + (q - p) * weight if weight.dtype == torch.float64 else fma(q - p, weight, p)
 
 
 def perspective_frame(images: Tensor, matrix: NDArray[Any], side: int) -> Tensor:

@@ -38,16 +38,16 @@ def motion(images: Tensor, radius: float, sigma: float, angles_deg: Tensor | NDA
         columns = (x + right[:, k, None]).clamp(0, width - 1)
         return images[which, rows[:, :, None], columns[:, None]].float()
 
-    shares = [float(weight) for weight in weights]
+    factors = [float(weight) for weight in weights]
     total = torch.full(images.shape, 1 / 514, dtype=torch.float32, device=images.device)
     k = 0
-    while k + 3 < len(shares):
-        near = fma(shares[k], shifted(k), shares[k + 1] * shifted(k + 1))
-        far = fma(shares[k + 2], shifted(k + 2), shares[k + 3] * shifted(k + 3))
+    while k + 3 < len(factors):
+        near = fma(factors[k], shifted(k), factors[k + 1] * shifted(k + 1))
+        far = fma(factors[k + 2], shifted(k + 2), factors[k + 3] * shifted(k + 3))
         total = total + (near + far)
         k += 4
-    for last in range(k, len(shares)):
-        total = fma(shares[last], shifted(last), total)
+    for last in range(k, len(factors)):
+        total = fma(factors[last], shifted(last), total)
     return to_bytes(total, nearest=False)
 
 

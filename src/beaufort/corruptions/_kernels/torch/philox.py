@@ -110,8 +110,8 @@ def philox_bernoulli(at: FieldKey, shape: tuple[int, ...], probability: float) -
     return _field(tuple(word < threshold for word in parts), shape)
 
 
-def philox_impulses(at: FieldKey, shape: tuple[int, ...], share: float) -> Tensor:
-    threshold = _threshold(share)
+def philox_impulses(at: FieldKey, shape: tuple[int, ...], probability: float) -> Tensor:
+    threshold = _threshold(probability)
     if kernels := triton_kernels("philox", at.ids):
         return kernels.filled(at, shape, torch.uint8, kernels.IMPULSES, kernels.signed(threshold))
     parts = _words(at, math.prod(shape))
@@ -134,7 +134,7 @@ _DTYPES = {"int8": torch.int8, "int16": torch.int16, "int32": torch.int32, "int6
 
 
 def philox_poisson(at: FieldKey, images: Tensor, rate: float) -> Tensor:
-    """Draw Poisson counts (int32) with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
+    """Draw Poisson counts (int32) with means rate × value / 255, exact to 2⁻¹⁶ of a column's probability."""
     tables, column_bits = _poisson_tables(rate, images.device)
     if kernels := triton_kernels("philox", at.ids):
         return kernels.poisson(at, images, tables, column_bits)

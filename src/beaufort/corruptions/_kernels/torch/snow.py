@@ -16,18 +16,18 @@ def flakes(
     normals: Tensor, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
 ) -> Tensor:
     height, width = normals.shape[1:]
-    (rows, row_shares), (columns, column_shares) = (
+    (rows, row_weights), (columns, column_weights) = (
         zoom_positions(side, factor, like) for side in (height, width)
     )
     if kernels := triton_kernels("snow", normals):
         places = constant(np.concatenate([rows, columns]).astype(np.int32), normals.device)
-        shares = constant(
-            np.concatenate([row_shares, column_shares, (mean, spread, threshold)]), normals.device
+        weights = constant(
+            np.concatenate([row_weights, column_weights, (mean, spread, threshold)]), normals.device
         )
-        return kernels.flakes(normals.contiguous(), places, shares)
+        return kernels.flakes(normals.contiguous(), places, weights)
     device = normals.device
     top, left = constant(rows, device), constant(columns, device)
-    t, s = constant(row_shares, device)[:, None], constant(column_shares, device)
+    t, s = constant(row_weights, device)[:, None], constant(column_weights, device)
     wide = normals.double()
     lines = wide[:, top] * (1 - t) + wide[:, (top + 1).clamp(max=height - 1)] * t
     zoomed = lines[:, :, left] * (1 - s) + lines[:, :, (left + 1).clamp(max=width - 1)] * s

@@ -86,16 +86,16 @@ def _emboss(values: Tensor) -> Tensor:
     return slope + values
 
 
-def run_down(layers: Tensor, shares: Mapping[int, float]) -> Tensor:
+def run_down(layers: Tensor, weights: Mapping[int, float]) -> Tensor:
     if kernels := triton_kernels("spatter", layers):
-        rows, parts = np.array(list(shares), np.int32), np.array(list(shares.values()))
+        rows, parts = np.array(list(weights), np.int32), np.array(list(weights.values()))
         return kernels.run_down(layers, constant(rows, layers.device), constant(parts, layers.device))
     below = torch.zeros_like(layers)
-    for above, share in shares.items():
+    for above, weight in weights.items():
         if above >= 0:
-            below[:, above:] += share * layers[:, : layers.shape[1] - above]
+            below[:, above:] += weight * layers[:, : layers.shape[1] - above]
         else:
-            below[:, :above] += share * layers[:, -above:]
+            below[:, :above] += weight * layers[:, -above:]
     return below
 
 

@@ -31,9 +31,9 @@ def affine(images: Tensor, matrices: Tensor | NDArray[Any], *, border: str) -> T
         right, low = (left + 1).clamp(max=width + 1), (top + 1).clamp(max=height + 1)
         return _sample(framed, top, low, left, right, (from_x - left).float(), (from_y - top).float())
     left, top = from_x.floor(), from_y.floor()
-    share = (from_x - left).float(), (from_y - top).float()
+    weight = (from_x - left).float(), (from_y - top).float()
     return _sample(
-        images, *_inside(top, height, width, border), *_inside(left, width, height, border), *share
+        images, *_inside(top, height, width, border), *_inside(left, width, height, border), *weight
     )
 
 
@@ -61,8 +61,8 @@ def displace_zero(images: Tensor, right: Tensor, down: Tensor) -> Tensor:
     from_x, from_y = from_x.clamp(0, width - 1), from_y.clamp(0, height - 1)
     left, top = from_x.long(), from_y.long()
     right_x, low_y = (left + 1).clamp(max=width - 1), (top + 1).clamp(max=height - 1)
-    shares = (from_x - left).float(), (from_y - top).float()
-    moved = _sample(images, top, low_y, left, right_x, *shares).clamp(0, 255).round()
+    weights = (from_x - left).float(), (from_y - top).float()
+    moved = _sample(images, top, low_y, left, right_x, *weights).clamp(0, 255).round()
     return torch.where(inside[..., None], moved, 0).byte()
 
 

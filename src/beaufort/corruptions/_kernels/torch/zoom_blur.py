@@ -23,17 +23,17 @@ def zoom_average(
     for size in (height, width):
         places = [zoom_positions(size, factor, like) for factor in factors]
         tables.append(constant(np.array([at for at, _ in places], np.int32), images.device))
-        tables.append(constant(np.array([share for _, share in places], np.float32), images.device))
+        tables.append(constant(np.array([weight for _, weight in places], np.float32), images.device))
     mean = float(np.float32(1) / np.float32(len(factors) + 1))
     if kernels := triton_kernels("zoom_blur", images):
         return kernels.zoom_average(images, tables, mean, nearest=nearest)
-    rows, row_share, columns, column_share = tables
+    rows, row_weight, columns, column_weight = tables
     total = images.float()
     for j in range(len(factors)):
         upper = images[:, rows[j]].float()
         lower = images[:, (rows[j] + 1).clamp(max=height - 1)].float()
-        mixed = fma(lower - upper, row_share[j][:, None, None], upper)
+        mixed = fma(lower - upper, row_weight[j][:, None, None], upper)
         mixed = torch.nn.functional.pad(mixed, (0, 0, 0, 1))  # right of the last column stands 0
         left, right = mixed[:, :, columns[j]], mixed[:, :, columns[j] + 1]
-        total = total + fma(right - left, column_share[j][:, None], left)
+        total = total + fma(right - left, column_weight[j][:, None], left)
     return to_bytes(total * mean, nearest=nearest)

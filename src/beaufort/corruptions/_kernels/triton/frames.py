@@ -13,12 +13,12 @@ _SIZES = ["height", "width", "top", "left", "side"]
 
 
 @triton.jit
-def _toward(p, q, share):
+def _toward(p, q, weight):
     """From p on the way to q; products in single precision are fused."""
-    if share.dtype == tl.float64:
-        made = p + (q - p) * share
+    if weight.dtype == tl.float64:
+        made = p + (q - p) * weight
     else:
-        made = tl.fma(q - p, share, p)
+        made = tl.fma(q - p, weight, p)
     return made
 
 

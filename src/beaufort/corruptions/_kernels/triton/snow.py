@@ -11,7 +11,7 @@ _BLOCK = 512
 
 
 @triton.jit
-def _flakes(normals, places, shares, out, height, width, block: tl.constexpr):
+def _flakes(normals, places, weights, out, height, width, block: tl.constexpr):
     image = tl.program_id(0).to(tl.int64) * height * width
     at = tl.program_id(1) * block + tl.arange(0, block)
     written = at < height * width
@@ -20,9 +20,9 @@ def _flakes(normals, places, shares, out, height, width, block: tl.constexpr):
     left = tl.load(places + height + x, mask=written, other=0)
     low, right = tl.minimum(top + 1, height - 1) * width, tl.minimum(left + 1, width - 1)
     top *= width
-    t = tl.load(shares + y, mask=written, other=0)
-    s = tl.load(shares + height + x, mask=written, other=0)
-    constants = shares + height + width
+    t = tl.load(weights + y, mask=written, other=0)
+    s = tl.load(weights + height + x, mask=written, other=0)
+    constants = weights + height + width
     mean, spread, threshold = tl.load(constants), tl.load(constants + 1), tl.load(constants + 2)
     source = normals + image
     a = tl.load(source + top + left, mask=written, other=0).to(tl.float64)
@@ -35,12 +35,12 @@ def _flakes(normals, places, shares, out, height, width, block: tl.constexpr):
     tl.store(out + image + at, (value * 255).to(tl.int32).to(tl.uint8), mask=written)
 
 
-def flakes(normals: Tensor, places: Tensor, shares: Tensor) -> Tensor:
-    """As `Ops.flakes`; rows and columns, then their shares and mean, spread, threshold in double."""
+def flakes(normals: Tensor, places: Tensor, weights: Tensor) -> Tensor:
+    """As `Ops.flakes`; rows and columns, then their weights and mean, spread, threshold in double."""
     count, height, width = normals.shape
     out = torch.empty((count, height, width, 1), dtype=torch.uint8, device=normals.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))
-    _flakes[grid](normals, places, shares, out, height, width, _BLOCK, enable_fp_fusion=False)
+    _flakes[grid](normals, places, weights, out, height, width, _BLOCK, enable_fp_fusion=False)
     return out
 
 
@@ -54,7 +54,7 @@ def _snowfall(
     pixel = at // channels
     source = images + image * area * channels
     value = tl.load(source + at, mask=written, other=0).to(tl.float32)
-    mix, share = tl.load(constants), tl.load(constants + 1)
+    mix, rest = tl.load(constants), tl.load(constants + 1)
     grey = value
     if channels == 3:
         red = tl.load(source + 3 * pixel, mask=written, other=0).to(tl.float32)
@@ -66,7 +66,7 @@ def _snowfall(
     layer = layers + image * area
     both = tl.load(layer + pixel, mask=written, other=0).to(tl.int32)
     both += tl.load(layer + area - 1 - pixel, mask=written, other=0).to(tl.int32)
-    snowy = tl.fma(value, mix, pale * share) + both.to(tl.float32)
+    snowy = tl.fma(value, mix, pale * rest) + both.to(tl.float32)
     snowy = tl.minimum(tl.maximum(snowy, 0.0), 255.0)
     if nearest:
         snowy = (snowy + 8388608.0) - 8388608.0  # 2²³ leaves no room for a fraction

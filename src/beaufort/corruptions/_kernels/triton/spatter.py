@@ -145,7 +145,7 @@ def shine(water: Tensor, relief: Tensor) -> Tensor:
 
 
 @triton.jit
-def _run_down(layers, rows, shares, out, height, width, count, block: tl.constexpr):
+def _run_down(layers, rows, weights, out, height, width, count, block: tl.constexpr):
     image = tl.program_id(0).to(tl.int64) * height * width
     at = tl.program_id(1) * block + tl.arange(0, block)
     written = at < height * width
@@ -154,17 +154,17 @@ def _run_down(layers, rows, shares, out, height, width, count, block: tl.constex
     for k in range(count):
         above = tl.load(rows + k)
         inside = written & (y >= above) & (y - above < height)
-        total += tl.load(shares + k) * tl.load(layers + image + (at - above * width), mask=inside, other=0)
+        total += tl.load(weights + k) * tl.load(layers + image + (at - above * width), mask=inside, other=0)
     tl.store(out + image + at, total, mask=written)
 
 
-def run_down(layers: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
+def run_down(layers: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
     """As `Ops.run_down`; how many rows above, int32, and how much of them, float64."""
     count, height, width = layers.shape
     out = torch.empty(layers.shape, dtype=torch.float64, device=layers.device)
     grid = (count, triton.cdiv(height * width, _BLOCK))
     _run_down[grid](
-        layers.contiguous(), rows, shares, out, height, width, len(rows), _BLOCK, enable_fp_fusion=False
+        layers.contiguous(), rows, weights, out, height, width, len(rows), _BLOCK, enable_fp_fusion=False
     )
     return out
 
@@ -183,11 +183,11 @@ def _paint(
     NEAREST: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    at, inside, value, share = with_field(images, masks, size, CHANNELS, BLOCK)
+    at, inside, value, coverage = with_field(images, masks, size, CHANNELS, BLOCK)
     channel = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) % CHANNELS
     color = tl.where(channel == 0, red, tl.where(channel == 1, green, blue))
-    kept = 1.0 - share if COVER else share * 0 + 1.0
-    tl.store(out + at, to_byte(tl.fma(value, kept, share * color), NEAREST), mask=inside)
+    kept = 1.0 - coverage if COVER else coverage * 0 + 1.0
+    tl.store(out + at, to_byte(tl.fma(value, kept, coverage * color), NEAREST), mask=inside)
 
 
 def paint(images: Tensor, masks: Tensor, color: tuple[float, ...], cover: bool, nearest: bool) -> Tensor:

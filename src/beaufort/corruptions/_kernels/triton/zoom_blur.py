@@ -30,10 +30,10 @@ def _between(upper, lower, left, further, t, s, CHANNELS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["height", "width"])
 def _zoom_average(
-    images, rows, row_share, columns, column_share, out, height, width, factors, mean,
+    images, rows, row_weight, columns, column_weight, out, height, width, factors, mean,
     CHANNELS: tl.constexpr, NEAREST: tl.constexpr, BW: tl.constexpr,
 ):  # fmt: skip
-    """A pixel at a time, because its channels share their places."""
+    """A pixel at a time, because its channels weight their places."""
     image, y, x, inside = row_tile(height, width, BW)
     images += image * height * width * CHANNELS
     here = images + (y * width + x) * CHANNELS
@@ -46,9 +46,9 @@ def _zoom_average(
         top = tl.load(rows + j * height + y)
         upper = images + top * (width * CHANNELS)
         lower = images + tl.minimum(top + 1, height - 1) * (width * CHANNELS)
-        t = tl.load(row_share + j * height + y)
+        t = tl.load(row_weight + j * height + y)
         left = tl.load(columns + j * width + column)
-        s = tl.load(column_share + j * width + column)
+        s = tl.load(column_weight + j * width + column)
         further = left + 1 < width  # right of the last column stands 0
         left *= CHANNELS
         first += _between(upper, lower, left, further, t, s, CHANNELS)
@@ -63,7 +63,7 @@ def _zoom_average(
 
 
 def zoom_average(images: Tensor, tables: Sequence[Tensor], mean: float, *, nearest: bool) -> Tensor:
-    """As `Ops.zoom_average`; the tables are `(factors, side)`: for rows the one before and the share of
+    """As `Ops.zoom_average`; the tables are `(factors, side)`: for rows the one before and the weight of
     the next, then for columns.
     """
     count, height, width, channels = images.shape
