@@ -145,7 +145,12 @@ CODE: dict[str, str] = {
 }
 """Replacements in code, longest first: {"beaufort.fronts import": "beaufort.models.filters import"}."""
 
-KEYS: dict[str, str] = {"answers": "predictions"}
+KEYS: dict[str, str] = {
+    "answers": "predictions",
+    "told_apart": "significant",
+    "share_kept": "fraction_kept",
+    "answered": "predicted",
+}
 """Keys of JSON, columns of CSV and fields that have a new name: {"old": "new"}."""
 
 FILES: dict[str, str] = {}

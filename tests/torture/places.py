@@ -74,7 +74,7 @@ class Places:
             return
         place = Remote(location)
         with contextlib.suppress(FileNotFoundError):
-            place.ask(lambda: place.fs.rm(place.root, recursive=True))
+            place.call(lambda: place.fs.rm(place.root, recursive=True))
 
     def parts(self, kind: Kind) -> Parts:
         """What else than the command itself can be killed."""

@@ -100,12 +100,12 @@ class Remote:
         """Pickle only the URL: another process has its own environment."""
         return Remote, (self.location,)
 
-    def ask(self, question: Callable[[], T]) -> T:
+    def call(self, request: Callable[[], T]) -> T:
         """Return the result of a request, which is repeated if it fails; `RemoteError` after the last try."""
         begin = time.monotonic()
         for left in reversed(range(TRIES)):
             try:
-                return question()
+                return request()
             except (*GONE, PermissionError, BeaufortError):
                 raise
             except Exception as error:  # what an object store's client raises need not be an OSError
@@ -134,7 +134,7 @@ class Remote:
     def put(self, full: str, content: bytes) -> None:
         """Upload a file in one request, so that it is stored completely or not at all."""
         options = {"chunksize": _WHOLE} if self.s3 else {}
-        self.ask(lambda: self.fs.pipe_file(full, content, **options))
+        self.call(lambda: self.fs.pipe_file(full, content, **options))
 
 
 def _leave_to_the_request(loop: AbstractEventLoop, context: dict[str, Any]) -> None:

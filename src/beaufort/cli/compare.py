@@ -247,7 +247,7 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
             for name, some in scores.pairs.families.items()
         ],
         "differences": [
-            {**vars(one), "difference": vars(one.difference), "told_apart": one.significant}
+            {**vars(one), "difference": vars(one.difference), "significant": one.significant}
             for one in comparison.differences
         ],
         "calibration": [{**vars(one), "difference": vars(one.difference)} for one in comparison.calibration],

@@ -24,7 +24,7 @@ from beaufort._core.catalog import cache_folder
 from beaufort._core.errors import ImageFileError
 
 CHUNK = 1 << 20
-_FORMAT = "beaufort data set 1"
+_FORMAT = "beaufort data set 1"  # part of every digest, so the spelling stays
 _UNREADABLE = hashlib.sha256(b"unreadable").digest()
 _SETTLED_NS = 2_000_000_000
 _ROWS_AT_ONCE = 1000

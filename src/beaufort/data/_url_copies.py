@@ -61,12 +61,12 @@ def local_copy(url: str) -> Path:
 def _files(remote: Remote) -> list[_File]:
     remote.fs.invalidate_cache()
     try:
-        about = remote.ask(lambda: remote.fs.info(remote.root))
+        about = remote.call(lambda: remote.fs.info(remote.root))
     except GONE:
         raise ImageFileError("not found") from None
     if about["type"] == "file":
         return [_file(about, "")]
-    found = remote.ask(lambda: remote.find(remote.root))
+    found = remote.call(lambda: remote.find(remote.root))
     return [_file(facts, str(name)[len(remote.root) + 1 :]) for name, facts in sorted(found.items())]
 
 
@@ -87,7 +87,7 @@ def _copy(remote: Remote, files: list[_File], target: Path) -> None:
         remove_leftovers(folder)
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="beaufort copy") as pool:
         missing = [file for file in files if not (target / file.path).exists()]
-        list(pool.map(lambda file: remote.ask(lambda: _fetch(remote, file, target / file.path)), missing))
+        list(pool.map(lambda file: remote.call(lambda: _fetch(remote, file, target / file.path)), missing))
 
 
 def _fetch(remote: Remote, file: _File, place: Path) -> None:

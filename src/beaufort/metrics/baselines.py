@@ -79,9 +79,9 @@ class Baseline:
 severities 1 to 5 under fog, got 1, 5; use all five, or another baseline
         """
         names = list(corruptions)
-        if absent := [name for name in names if name not in self.errors]:
+        if missing := [name for name in names if name not in self.errors]:
             raise MissingResultsError(
-                f"the baseline {self.name!r} has no error under {', '.join(absent)}, but only under "
+                f"the baseline {self.name!r} has no error under {', '.join(missing)}, but only under "
                 f"{', '.join(self.errors)}; omit the others, or use another baseline"
             )
         wanted = _levels(severities)

@@ -122,9 +122,9 @@ def _mean_of_rows(rows: Mapping[str, ArrayLike], what: str, of: str) -> Value:
 def _compare(what: str, errors: Errors, baseline: Errors) -> None:
     if not baseline:
         raise MissingResultsError(f"{what} requires a baseline of at least one corruption")
-    if absent := [name for name in baseline if name not in errors]:
+    if missing := [name for name in baseline if name not in errors]:
         raise MissingResultsError(
-            f"{what} has no errors under {', '.join(absent)}; evaluate them, or omit them from the baseline"
+            f"{what} has no errors under {', '.join(missing)}; evaluate them, or omit them from the baseline"
         )
 
 

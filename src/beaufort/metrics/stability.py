@@ -103,9 +103,9 @@ def mean_flip_rate(values: Mapping[str, float], baseline: Mapping[str, float]) -
     """
     if not baseline:
         raise MissingResultsError("baseline must have at least one sequence")
-    if absent := sorted(baseline.keys() ^ values.keys()):
+    if missing := sorted(baseline.keys() ^ values.keys()):
         raise MissingResultsError(
-            f"values and baseline must have the same sequences, but only one of them has {', '.join(absent)}"
+            f"values and baseline must have the same sequences, but only one of them has {', '.join(missing)}"
         )
     if zero := sorted(name for name, value in baseline.items() if not value > 0):
         raise MetricError(f"values of the baseline must be positive, got {baseline[zero[0]]} for {zero[0]}")

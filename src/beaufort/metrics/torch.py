@@ -294,18 +294,18 @@ class MeanCorruptionError(SumMetric):
         )
 
     def _all_there(self, count: Any) -> None:
-        absent = ["clean"] if self._relative and not count[0, 0] else []
-        absent += [
+        missing = ["clean"] if self._relative and not count[0, 0] else []
+        missing += [
             name if level is None else f"{name}@{level}"
             for name, row in self._rows.items()
             if name is not None
             for column, level in enumerate(self._levels)
             if not count[row, column]
         ]
-        if absent:
-            more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
+        if missing:
+            more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
             raise MissingResultsError(
-                f"MeanCorruptionError has no images of {', '.join(absent[:_SHOWN])}{more}: call update "
+                f"MeanCorruptionError has no images of {', '.join(missing[:_SHOWN])}{more}: call update "
                 "with them, or pass the corruptions and severities to include"
             )
 

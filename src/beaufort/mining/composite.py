@@ -53,7 +53,7 @@ class CompositeGenerator:
             "version": 2,
             "size": self._size,
             "fill": self._fill,
-            "pictures": images_digest(folders),
+            "pictures": images_digest(folders),  # the earlier name is part of digests
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:

@@ -272,7 +272,7 @@ class RetouchGenerator(DiffusionGenerator):
             **super().facts,
             "name": f"diffusers {self._task}",
             "strength": self._strength,
-            "pictures": images_digest([self._photos]),
+            "pictures": images_digest([self._photos]),  # the earlier name is part of digests
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:

@@ -156,7 +156,7 @@ def write_evaluation_report(
     confused = {model: confusions(predictions, model) for model in models}
     write_table(
         folder / "confusions.csv",
-        ["model", "role", "category", "answered", "images"],
+        ["model", "role", "category", "predicted", "images"],
         [
             [model, roles.role(model), *pair, count]
             for model, counts in confused.items()

@@ -99,7 +99,7 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
     write_table(
         folder / "surrogates.csv",
         [
-            *("surrogates", "sets", "possible", "share_kept"),
+            *("surrogates", "sets", "possible", "fraction_kept"),
             *(EstimateColumn("accuracy"), "lowest", "highest", EstimateColumn("step")),
         ],
         [
@@ -112,7 +112,7 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
     )
     write_table(
         folder / "transfer.csv",
-        ["fails", "shared_by", EstimateColumn("share")],
+        ["fails", "shared_by", EstimateColumn("fraction")],
         [[one.source, one.target, one.fraction] for one in cells],
     )
     nuisances = [(image.item.kind, image.item.nuisance) for image in selection.images]

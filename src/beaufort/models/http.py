@@ -191,7 +191,7 @@ class Service:
             values = json.loads(response.content)
         except (ValueError, RecursionError, MemoryError):
             if not {"content-length", "transfer-encoding"} & response.headers.keys():
-                raise NoResponseError("incomplete response") from None  # no header tells its length
+                raise NoResponseError("incomplete response") from None  # no header states its length
             values = None
         if not isinstance(values, dict) or self.key not in values:
             raise self._unexpected(response.content)

@@ -61,11 +61,11 @@ def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence
     meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
     names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
     names += [name for suite in meant for text in suite.get("shifts") or () for name in _names_in(str(text))]
-    absent = sorted({name for name in names if name not in corruptions and name not in shifts})
+    missing = sorted({name for name in names if name not in corruptions and name not in shifts})
     wanted = {name for suite in meant for name in suite.get("metrics") or () if isinstance(name, str)}
-    if absent := [*absent, *sorted(wanted.difference(metrics))]:
+    if missing := [*missing, *sorted(wanted.difference(metrics))]:
         raise ResultsError(
-            f"unknown corruptions or metrics in {store.location}: {', '.join(absent)}; pass the module that "
+            f"unknown corruptions or metrics in {store.location}: {', '.join(missing)}; pass the module that "
             "registers them as --import, or install its package"
         )
 
@@ -158,7 +158,7 @@ def find_setting(
         way = Scored.of(run.get("labels") or {})
         if any(s.scored == way for s in settings):
             settings = [s for s in settings if s.scored == way]
-        elif not way.convention:  # what that run asked for is there, beside others
+        elif not way.convention:  # the store has what that run evaluated, and more
             plain = [s._replace(scored=way) for s in settings if s.scored.label_sets == way.label_sets]
             there = any(scored_as(cell) == way for cell in cells)
             settings = list(dict.fromkeys(plain)) if plain and there else settings
@@ -254,8 +254,8 @@ def cells_by_model(
 
 def _one_way(row: Mapping[Condition, Sequence[Cell]], scored: Scored) -> dict[Condition, Cell]:
     """Return the cells of a model with one scoring: the requested one, or labels as outputs."""
-    asked = any(scored_as(cell) == scored for cells in row.values() for cell in cells)
-    way = scored if asked else scored._replace(convention="")
+    stored = any(scored_as(cell) == scored for cells in row.values() for cell in cells)
+    way = scored if stored else scored._replace(convention="")
     return {condition: cell for condition, cells in row.items() for cell in cells if scored_as(cell) == way}
 
 

@@ -17,7 +17,7 @@ from beaufort.results.predictions import Predictions
 BINS = 15
 
 SCORES = ("confidence", "nll", "brier", "entropy")
-"""Means over predictions that stand beside the calibration error."""
+"""Means over predictions, reported with the calibration error."""
 
 Floats = NDArray[np.float64]
 

@@ -89,7 +89,7 @@ class RemoteDisk:
 
     def _read(self, path: str, start: int | None) -> bytes:
         try:
-            content: bytes = self._remote.ask(lambda: self._remote.fs.cat_file(self.full(path), start=start))
+            content: bytes = self._remote.call(lambda: self._remote.fs.cat_file(self.full(path), start=start))
             return content
         except GONE:
             with self._lock:
@@ -174,14 +174,14 @@ class RemoteDisk:
         with self._lock:
             self._written.discard(path)
         try:
-            self._remote.ask(change)
+            self._remote.call(change)
         except GONE:
             return
         except (PermissionError, RemoteError) as error:
             raise StoreError(f"cannot move or delete {path} of {self.location}: {error}") from error
 
     def _request(self, what: str, request: Callable[[], T]) -> T:
-        return self._wrap_errors(what, lambda: self._remote.ask(request))
+        return self._wrap_errors(what, lambda: self._remote.call(request))
 
     def _wrap_errors(self, what: str, request: Callable[[], T]) -> T:
         try:
@@ -228,19 +228,19 @@ def _common(names: Sequence[str]) -> str:
 
 def _listed(remote: Remote, bucket: str, prefix: str) -> Iterator[dict[str, Any]]:
     """Yield the files of a prefix, page by page; only a failed page is requested again."""
-    asked = {"Bucket": bucket, "Prefix": prefix, "MaxKeys": _PAGE}
+    query = {"Bucket": bucket, "Prefix": prefix, "MaxKeys": _PAGE}
     while True:
-        page = remote.ask(partial(_page, remote, asked))
+        page = remote.call(partial(_page, remote, query))
         for facts in page.get("Contents", ()):
             yield {"name": f"{bucket}/{facts['Key']}", "size": facts["Size"], **facts}
         if not page.get("IsTruncated"):
             return
-        asked = {**asked, "ContinuationToken": page["NextContinuationToken"]}
+        query = {**query, "ContinuationToken": page["NextContinuationToken"]}
 
 
-def _page(remote: Remote, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _page(remote: Remote, query: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        page: dict[str, Any] = remote.fs.call_s3("list_objects_v2", **asked)
+        page: dict[str, Any] = remote.fs.call_s3("list_objects_v2", **query)
     except GONE as error:  # the bucket was removed
-        raise RemoteError(f"{asked['Bucket']} changed while it was listed") from error
+        raise RemoteError(f"{query['Bucket']} changed while it was listed") from error
     return page

@@ -28,22 +28,22 @@ def cohen_kappa(
     seed: int = 0,
     level: float = 0.95,
 ) -> Estimate | None:
-    """Agreement of two people on the same images (Cohen, 1960); None if both gave one answer throughout.
+    """Agreement of two people on the same images (Cohen, 1960); None if all their ratings are equal.
 
     Args:
-        first: answers of one person, integers from 0 to `categories` - 1, one for each image.
-        second: answers of the other, in the same order.
-        categories: how many answers there are.
+        first: ratings by one person, integers from 0 to `categories` - 1, one for each image.
+        second: ratings by the other, in the same order.
+        categories: number of categories.
         resamples: of the interval.
         seed: of the resamples.
         level: probability that the interval covers the value.
 
-    >>> answers = [1, 1, 0, 1, 0, 0, 1, 0, 1, 1] * 5
+    >>> ratings = [1, 1, 0, 1, 0, 0, 1, 0, 1, 1] * 5
     >>> others = [1, 1, 0, 1, 0, 1, 1, 0, 1, 0] * 5
-    >>> round(cohen_kappa(answers, others).value, 4)
+    >>> round(cohen_kappa(ratings, others).value, 4)
     0.5833
     """
-    a, b = (_answers(answers, categories) for answers in (first, second))
+    a, b = (_ratings(ratings, categories) for ratings in (first, second))
     if len(a) != len(b):
         raise OptionError(f"first and second must have the same length, got {len(a)} and {len(b)}")
     rows = np.zeros((len(a), categories, categories))
@@ -62,10 +62,10 @@ def cohen_kappa(
 def fleiss_kappa(
     counts: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0, level: float = 0.95
 ) -> Estimate | None:
-    """Agreement where every image has the same number of answers (Fleiss, 1971); None if all are equal.
+    """Agreement where every image has the same number of ratings (Fleiss, 1971); None if all are equal.
 
     Args:
-        counts: how often each answer was given to each image, `(images, answers)`.
+        counts: how often each rating was given to each image, `(images, ratings)`.
         resamples: of the interval.
         seed: of the resamples.
         level: probability that the interval covers the value.
@@ -77,7 +77,7 @@ def fleiss_kappa(
     raters = table.sum(axis=1)
     if not (raters == raters[0]).all() or raters[0] < 2:
         raise OptionError(
-            "every image must have the same number of answers, at least 2, got "
+            "every image must have the same number of ratings, at least 2, got "
             f"{raters.min():g} to {raters.max():g}; krippendorff_alpha takes any"
         )
     n = raters[0]
@@ -95,12 +95,12 @@ def fleiss_kappa(
 def krippendorff_alpha(
     counts: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0, level: float = 0.95
 ) -> Estimate | None:
-    """Agreement for any number of answers to each image (Krippendorff, nominal); None if all are equal.
+    """Agreement for any number of ratings to each image (Krippendorff, nominal); None if all are equal.
 
-    Images with fewer than two answers say nothing about agreement and are left out.
+    Images with fewer than two ratings say nothing about agreement and are left out.
 
     Args:
-        counts: how often each answer was given to each image, `(images, answers)`.
+        counts: how often each rating was given to each image, `(images, ratings)`.
         resamples: of the interval.
         seed: of the resamples.
         level: probability that the interval covers the value.
@@ -115,7 +115,7 @@ def krippendorff_alpha(
     most = table.sum(axis=1).max()
 
     def row(table: Floats) -> Floats:
-        """The pairs of equal answers, and every answer; divided, to lie between 0 and 1."""
+        """The pairs of equal ratings, and every rating; divided, to lie between 0 and 1."""
         n = table.sum(axis=1, keepdims=True)
         pairs = (table * (table - 1)).sum(axis=1, keepdims=True) / (n - 1)
         return np.asarray(np.hstack([pairs, table]) / most, np.float64)
@@ -158,20 +158,20 @@ def _estimate(
 
 
 def _extremes(categories: int, n: float) -> Floats:
-    """Images on which all agree, on each answer, and one on which they are split as evenly as can be."""
+    """Images on which all agree, on each rating, and one on which they are split as evenly as can be."""
     split = np.full(categories, n // categories)
     split[: int(n % categories)] += 1
     return np.vstack([np.eye(categories) * n, split])
 
 
-def _answers(answers: ArrayLike, categories: int) -> NDArray[np.int64]:
-    found = np.asarray(answers)
+def _ratings(ratings: ArrayLike, categories: int) -> NDArray[np.int64]:
+    found = np.asarray(ratings)
     if found.ndim != 1 or not len(found) or not np.issubdtype(found.dtype, np.integer):
         raise OptionError(
-            f"answers must be integers, one for each image, got shape {found.shape} of {found.dtype}"
+            f"ratings must be integers, one for each image, got shape {found.shape} of {found.dtype}"
         )
     if found.min() < 0 or found.max() >= categories:
-        raise OptionError(f"answers must be from 0 to {categories - 1}, got {found.min()} to {found.max()}")
+        raise OptionError(f"ratings must be from 0 to {categories - 1}, got {found.min()} to {found.max()}")
     return found.astype(np.int64)
 
 
@@ -179,7 +179,7 @@ def _counts(counts: ArrayLike) -> Floats:
     found = np.asarray(counts, np.float64)
     if found.ndim != 2 or found.shape[0] < 1 or found.shape[1] < 2:
         raise OptionError(
-            f"counts must have a row for each image and a column for each answer, got shape {found.shape}"
+            f"counts must have a row for each image and a column for each rating, got shape {found.shape}"
         )
     if (found < 0).any() or (found != np.floor(found)).any():
         raise OptionError(

@@ -95,15 +95,15 @@ def make_app(
 
     @app.exception_handler(RejectedError)
     async def on_rejected(request: Request, error: RejectedError) -> Response:
-        return page("refused", error.status, message=error.message)
+        return page("rejected", error.status, message=error.message)
 
     @app.exception_handler(ReviewError)
     async def on_review_error(request: Request, error: ReviewError) -> Response:
-        return page("refused", 409, message=f"Not saved: {error}.")
+        return page("rejected", 409, message=f"Not saved: {error}.")
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
-        return page("refused", error.status_code, message="Page not found.")
+        return page("rejected", error.status_code, message="Page not found.")
 
     def identify(request: Request, token: str) -> Reviewer:
         """Return the owner of a token; too many wrong tokens from one address are rejected early."""

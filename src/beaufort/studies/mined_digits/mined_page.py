@@ -59,7 +59,7 @@ def _page(folder: Path) -> StudyPage:
     ]
     steps = [
         (
-            *(row["surrogates"], f"{100 * float(row['share_kept']):.1f}"),
+            *(row["surrogates"], f"{100 * float(row.get('fraction_kept') or row['share_kept']):.1f}"),
             *(_interval(row, "accuracy"), _interval(row, "step")),
         )
         for row in curve

@@ -106,7 +106,7 @@ class Plot {
     context.restore();
   }
 
-  // Each dot is a copy of one small picture: one path of a thousand circles is slow to fill.
+  // Each dot is a copy of one small image: one path of a thousand circles is slow to fill.
   dots(context) {
     const radius = this.points.length > 600 ? 3 : 4, ratio = this.base.width / this.width, side = 2 * radius + 2;
     context.save();

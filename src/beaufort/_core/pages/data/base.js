@@ -52,7 +52,7 @@ const matches = (c) => {
 // One tip for the whole page, for what is pointed at or has the focus.
 const tip = byId('tip');
 let tipFor = null;
-function tell(target) {
+function showTip(target) {
   const found = target.closest ? target.closest('[data-tip], td.heat') : null;
   if (found === tipFor) return;
   tipFor = found;
@@ -76,10 +76,10 @@ function tipText(element) {
   const error = column < 0 ? flip(model.clean) : model.error[column];
   return `${model.name}, ${what}\nerror ${estimate(error)}\n${images()}`;
 }
-document.addEventListener('pointerover', (event) => tell(event.target));
-document.addEventListener('focusin', (event) => tell(event.target));
-document.addEventListener('keydown', (event) => { if (event.key === 'Escape') tell(document); });
-addEventListener('scroll', () => { if (tipFor) tell(document); }, { passive: true });
+document.addEventListener('pointerover', (event) => showTip(event.target));
+document.addEventListener('focusin', (event) => showTip(event.target));
+document.addEventListener('keydown', (event) => { if (event.key === 'Escape') showTip(document); });
+addEventListener('scroll', () => { if (tipFor) showTip(document); }, { passive: true });
 
 // A frame that scrolls says so: what is cut off fades out, and a line below names the way.
 function scroller(label, table) {

@@ -93,7 +93,7 @@ def _ridges(down: Tensor, across: Tensor, steep: Tensor, low: float, high: float
 def connect(labels: Tensor) -> Tensor:
     """Labels `(n, h, w)` in which every 1 that a chain of ones ties to a 2 has become a 2.
 
-    0 is no edge, 1 an edge if it goes on, 2 an edge; neighbors on diagonals count.
+    0 is no edge, 1 an edge if it is connected to one, 2 an edge; neighbors on diagonals count.
     """
     if kernels := triton_kernels("canny_edges", labels):
         return kernels.connect(labels)

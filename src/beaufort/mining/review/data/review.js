@@ -66,7 +66,7 @@ function showProblem(text) {
 document.addEventListener('htmx:sendError', () => showProblem('Not saved: no response from the server. Press Save to try again.'));
 document.addEventListener('htmx:responseError', (event) => {
   const page = new DOMParser().parseFromString(event.detail.xhr.responseText, 'text/html');
-  const message = page.getElementById('refused');
+  const message = page.getElementById('rejected');
   showProblem(message ? message.textContent : 'Not saved: the server rejected the vote. Reload the page.');
 });
 // An image that cannot be displayed can only be skipped.
