@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "store gc": "store verify --repair",
     "store ls": "query --store",
     "testbed architectures": "reproduce architectures",
+    "testbed plot": "testbed export",
     "testbed rho": "testbed robustness",
     "testbed study": "reproduce natural-shifts",
     "testbed tau": "testbed robustness --pairs grid",

@@ -21,7 +21,6 @@ from beaufort.testbed import (
     fit_shift,
     load_grid,
 )
-from beaufort.testbed.own_scores import Score
 from beaufort.testbed.testbed_page import to_page, write_page
 
 pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
@@ -33,9 +32,11 @@ Opener = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    own = [Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000), Score("unknown", 3.0)]
-    target = tmp_path_factory.mktemp("page") / "testbed.html"
-    return write_page(load_grid("paper"), target, own=own, own_name=EVIL)
+    folder = tmp_path_factory.mktemp("page")
+    rows = ("val,80.1,50000", "imagenetv2,72.0,10000", "unknown,3.0,")
+    lines = [f'"{EVIL}",{row}' for row in rows]
+    (folder / "mine.csv").write_text("\n".join(["model,setting,accuracy,n", *lines]))
+    return write_page(load_grid(f"paper+{folder / 'mine.csv'}"), folder / "testbed.html")
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> N
 def test_any_two_settings(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     assert "too narrow" not in page.inner_text("#fit-text")
-    assert page.locator("#y option").count() == 213 + 39
+    assert page.locator("#y option").count() == 214 + 39
     before = page.evaluate(PICTURE, "plot")
     choose(page, "pgd.linf.eps2")
     assert page.input_value("#x") == page.locator(

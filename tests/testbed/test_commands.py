@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from beaufort.data.labels import class_names
 from beaufort.store import FileStore
 from tests.commands import invoke
 
@@ -129,7 +127,7 @@ def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) ->
     for command in (
         ("robustness",),
         ("robustness", "--pairs", "grid"),
-        ("plot", "-o", str(tmp_path / "own.svg")),
+        ("export", "-o", str(tmp_path / "own.svg")),
     ):
         says = "clean, shifted"
         assert says in invoke("testbed", *command, *own, code=2)
@@ -143,7 +141,7 @@ def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) ->
     assert lacks in invoke("testbed", "robustness", "--grid", str(usual), "imagenet-r", code=2)
     board = invoke("testbed", "robustness", "--grid", "robustbench-imagenet", code=2)
     assert ": corruptions, corruptions-3d" in board  # and not clean, which is no shift
-    page = ("testbed", "plot", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
+    page = ("testbed", "export", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
     assert "no shift with a standard accuracy" in invoke(*page, code=2)
     both = ("imagenet-r", "imagenet-r")
     one = told("testbed", "correlate", "--grid", str(usual), *both, "--trend", "x=val")
@@ -153,7 +151,9 @@ def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) ->
 def test_small_files_have_a_size(small: Path, tmp_path: Path) -> None:
     """A figure of 6 kB was said to have 0.00 MB."""
     figure = tmp_path / "own.svg"
-    told = invoke("testbed", "plot", "--grid", str(small), "shifted", "--trend", "x=clean", "-o", str(figure))
+    told = invoke(
+        "testbed", "export", "--grid", str(small), "shifted", "--trend", "x=clean", "-o", str(figure)
+    )
     assert told.endswith(f" models, {figure.stat().st_size / 1e3:.1f} kB\n")
 
 
@@ -224,8 +224,8 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
             ("fit", "--intervals", "resamples=1"),
             "resamples in --intervals must be an integer of at least 100, got 1",
         ),
-        (("plot", "-o", "x.gif"), "output must end in .html, .svg or .png"),
-        (("plot", "-o", "x.html", "--trend", "axis=probit"), "must be logit or linear"),
+        (("export", "-o", "x.gif"), "output must end in .html, .svg, .png or .csv"),
+        (("export", "-o", "x.html", "--trend", "axis=probit"), "must be logit or linear"),
     ],
 )
 def test_errors_are_messages(arguments: tuple[str, ...], says: str) -> None:
@@ -246,9 +246,9 @@ def test_place(tmp_path: Path) -> None:
     assert "above the scatter of the fitted models" in text
     assert "n = 50,000" in text
     assert "nearest: " in text
-    assert "pass one of --scores, --store and --data" in invoke("place", code=2)
+    assert "pass one of --scores, --store and --model" in invoke("place", code=2)
     unused = invoke("place", "--scores", str(scores), "--model", "my-net", code=2)
-    assert "--model requires --store or --data" in unused
+    assert "--model requires --store or a model" in unused
 
 
 def test_place_in_a_file_of_ones_own(small: Path) -> None:
@@ -276,17 +276,6 @@ def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
     assert "has 2 models" in invoke("place", "--store", store, code=2)
 
 
-MODEL = """
-import numpy as np
-from beaufort.models import as_model
-
-def make():
-    return as_model(
-        lambda images: np.repeat(images[:, :2, 0, 0].astype(np.float32), 5, axis=1),
-        name="bright", classes=10, version="1",
-    )
-"""
-
 ATTACKED = """
 from torch import manual_seed, nn
 
@@ -298,83 +287,38 @@ def make():
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with a model and some images in ten classes."""
+    """A directory to work in, with a network and some images in ten classes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     images = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3)).astype(np.uint8)
     (tmp_path / "toys").mkdir()
     np.save("toys/images.npy", images)
     np.save("toys/labels.npy", np.arange(40) % 10)
-    (tmp_path / "placed_model.py").write_text(MODEL)
     (tmp_path / "placed_net.py").write_text(ATTACKED)
     return tmp_path
 
 
-def test_place_tells_of_pictures_that_were_not_shown(toys: Path) -> None:
-    images, labels, names = np.load("toys/images.npy"), np.load("toys/labels.npy"), class_names("cifar-10")
-    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
-        folder = toys / "photos" / names[label]
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(folder / f"{number}.png")
-    (toys / "photos" / names[0] / "broken.png").write_bytes(b"not an image")
-    (toys / "mine.yaml").write_text(
-        "{name: mine, version: 1, dataset: cifar10-test, scale: cifar, corruptions: [contrast], "
-        "severities: [1]}"
-    )
-    how = ("place", "--model", "python:placed_model:make", "--data", "photos", "--suite", "mine.yaml")
-    text = invoke(*how, "--grid", "robustbench-cifar10", code=1)
-    assert "1 image or file could not be read" in text
-    assert "corruptions" in text
-
-
-def test_place_runs_a_model(toys: Path) -> None:
-    """One command: the model is run, its predictions are stored, and it is placed."""
-    (toys / "mine.yaml").write_text(
-        "{name: mine, version: 1, dataset: cifar10-test, scale: cifar, corruptions: [contrast], "
-        "severities: [1]}"
-    )
-    how = ("place", "--model", "python:placed_model:make", "--data", "toys", "--suite", "mine.yaml")
-    one = told(*how, "--grid", "robustbench-cifar10")
-    (shift,) = one["shifts"]
-    assert (shift["x"], shift["y"], shift["similar"]["n"]) == ("clean", "corruptions", 20)
-    assert any("15 corruptions × 5, this one over mine's" in text for text in one["warnings"])
-    stored = sorted((toys / "results").rglob("*.parquet"))
-    assert stored
-    times = [file.stat().st_mtime_ns for file in stored]
-    assert told(*how, "--grid", "robustbench-cifar10")["shifts"] == one["shifts"]
-    assert [file.stat().st_mtime_ns for file in stored] == times
-    own = told(*how, "--grid", "paper")
-    assert [shift["y"] for shift in own["shifts"]] == ["imagenet-c.contrast.1_in-memory"]
-    assert any("own resize and crop" in text for text in own["warnings"])
-
-
-def test_place_under_attack(toys: Path) -> None:
+def test_place_a_corruption_and_an_attack(toys: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     (toys / "hard.yaml").write_text(
-        "{name: hard, version: 1, dataset: toys, shifts: [testbed-pgd-linf@2/255, pgd-linf@2/255]}"
+        "{name: hard, version: 1, dataset: toys, scale: cifar, corruptions: [contrast], "
+        "severities: [1], shifts: [testbed-pgd-linf@2/255, pgd-linf@2/255]}"
     )
     model = ("--model", "python:placed_net:make", "--set", "device=cpu")
-    one = told("place", *model, "--data", "toys", "--suite", "hard.yaml")
-    assert [shift["y"] for shift in one["shifts"]] == ["pgd.linf.eps2"]
+    invoke("run", *model, "--data", "toys", "--suite", "hard.yaml", "--store", "kept")
+    one = told("place", "--store", "kept")
+    assert [shift["y"] for shift in one["shifts"]] == ["imagenet-c.contrast.1_in-memory", "pgd.linf.eps2"]
     assert [other["setting"] for other in one["skipped"]] == ["pgd-linf@2/255"]
-
-
-def test_place_needs_to_know_what_to_run(toys: Path) -> None:
-    assert "--data requires --model" in invoke("place", "--data", "toys", code=2)
-    wanted = invoke(
-        "place", "--model", "python:placed_model:make", "--data", "toys", "--grid", "timm", code=2
-    )
-    assert "--suite is required" in wanted
-    assert "pass one of --scores" in invoke("place", "--data", "toys", "--scores", "scores.csv", code=2)
+    assert any("own resize and crop" in text for text in one["warnings"])
 
 
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     (tmp_path / "folder.svg").mkdir()
     for name in ("page.html", "figure.svg"):
-        message = invoke("testbed", "plot", "-o", str(tmp_path / "taken" / name), code=2)
+        message = invoke("testbed", "export", "-o", str(tmp_path / "taken" / name), code=2)
         assert "cannot write" in message
-    assert "got the directory" in invoke("testbed", "plot", "-o", str(tmp_path / "folder.svg"), code=2)
+    assert "got the directory" in invoke("testbed", "export", "-o", str(tmp_path / "folder.svg"), code=2)
     assert "cannot write" in invoke("reproduce", "natural-shifts", "-o", str(tmp_path / "taken"), code=2)
 
 
@@ -385,16 +329,14 @@ def test_plots(tmp_path: Path) -> None:
         target = tmp_path / name
         text = invoke(
             "testbed",
-            "plot",
+            "export",
             "-o",
             str(target),
             "imagenetv2",
-            "--scores",
-            str(scores),
-            "--name",
-            "my net",
+            "--grid",
+            f"paper+{scores}",
         )
-        assert "204 models" in text
+        assert "205 models" in text
         assert target.stat().st_size > 5000
 
 

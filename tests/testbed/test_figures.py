@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort._core.errors import OptionError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.report.axes import Axes, percent_range
 from beaufort.report.drawing import Drawing
 from beaufort.testbed import Grid, load_grid
 from beaufort.testbed.figures import looks, scatter_panel, write_figure
 from beaufort.testbed.natural_shift_study import HIDDEN, SINCE_SHIFTS, since_2020, write_study
-from beaufort.testbed.own_scores import Score
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "natural-shifts"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -44,11 +43,13 @@ def test_what_is_infinitely_far_is_at_the_edge() -> None:
     assert low < high
 
 
-def test_scores_that_are_not_in_a_figure(paper: Grid, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="must have a setting of the grid paper, got mnist"):
-        write_figure(paper, tmp_path / "v2.svg", own=[Score("mnist", 99.0)])
-    with pytest.raises(OptionError, match="imagenet-sketch is missing"):
-        write_figure(paper, tmp_path / "v2.svg", y="sketch", own=[Score("val", 80.0)])
+def test_models_that_are_not_in_a_figure(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("setting,accuracy\nval,80\n")
+    grid = load_grid(f"paper+{tmp_path / 'mine.csv'}")
+    with pytest.raises(UnknownNameError, match="unknown model"):
+        write_figure(grid, tmp_path / "v2.svg", highlight=["nobody"])
+    with pytest.raises(OptionError, match="mine lacks one of the two accuracies"):
+        write_figure(grid, tmp_path / "v2.svg", y="sketch", highlight=["mine"])
 
 
 def test_every_model_is_drawn_once(paper: Grid, tmp_path: Path) -> None:
@@ -94,12 +95,11 @@ def test_png_has_letters_for_every_word() -> None:
     assert images[2] == images[3]
 
 
-def test_a_model_of_ones_own_is_there(paper: Grid, tmp_path: Path) -> None:
-    from beaufort.testbed.own_scores import Score
-
-    own = [Score("val", 80.0), Score("imagenetv2", 75.0), Score("elsewhere", 1.0)]
-    text = write_figure(paper, tmp_path / "v2.svg", own=own, own_name="my <net>").read_text()
-    assert "my &lt;net&gt;" in text
+def test_a_model_of_ones_own_is_there(tmp_path: Path) -> None:
+    (tmp_path / "my <net>.csv").write_text("setting,accuracy\nval,80\nimagenetv2,75\nelsewhere,1\n")
+    grid = load_grid(f"paper+{tmp_path / 'my <net>.csv'}")
+    assert "my &lt;net&gt;" in write_figure(grid, tmp_path / "v2.svg").read_text()
+    assert "my &lt;net&gt;" not in write_figure(grid, tmp_path / "v2.svg", highlight=["resnet50"]).read_text()
 
 
 def test_hidden_models_are_not_standard(paper: Grid) -> None:

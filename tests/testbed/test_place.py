@@ -16,8 +16,7 @@ from beaufort.data import read_frame_sets
 from beaufort.models import Model, as_model
 from beaufort.results import PmScore, open_parts, pm_scores
 from beaufort.store import FileStore
-from beaufort.testbed import Grid, effective_robustness, fit_shift, load_grid, place
-from beaufort.testbed.own_scores import Score, read_scores
+from beaufort.testbed import Grid, Score, effective_robustness, fit_shift, load_grid, place, read_scores
 from beaufort.testbed.stored_accuracies import scores_of_store
 
 

@@ -211,8 +211,8 @@ Grid = Annotated[
     typer.Option(
         "--grid",
         help="Reference models: paper, latest, timm, robustbench-cifar10, robustbench-cifar100, "
-        "robustbench-imagenet, a CSV file (model, then a column for each setting, in percent), a directory "
-        "of timm's tables, or a result store.",
+        "robustbench-imagenet, a CSV file (model, then a column for each setting, in percent; or setting, "
+        "accuracy, n, …), a directory of timm's tables, or a result store; several joined with +.",
     ),
 ]
 Shift = Annotated[

@@ -11,11 +11,12 @@ from beaufort._core.errors import OptionError
 from beaufort._core.text import byte_size, counted, printable
 from beaufort.cli._console import print_json, table
 from beaufort.cli._options import (
+    Format,
     Grid,
     Intervals,
     Json,
+    Models,
     Output,
-    Scores,
     Select,
     Shift,
     Trend,
@@ -58,6 +59,12 @@ def list_grids(name: str | None, as_json: bool) -> None:
         if isinstance(value, dict):
             value = ", ".join(f"{name}: {count}" for name, count in value.items())
         typer.echo(f"{key.replace('_', ' ')}: {printable(value)}")
+    if grid.members:
+        origins = [
+            (one.name, str(len(one.models)), one.facts.get("source", ""), one.facts.get("date", ""))
+            for one in grid.members
+        ]
+        typer.echo("\n" + table([("grid", "models", "source", "date"), *origins]))
     rows = [(name, s.kind, s.group, str(s.images or ""), s.clean or "") for name, s in grid.settings.items()]
     typer.echo("\n" + table([("setting", "kind", "group", "images", "standard accuracy"), *rows]))
 
@@ -271,37 +278,51 @@ def correlate(
 
 
 @app.command()
-def plot(
+def export(
     shift: Shift = None,
     *,
     grid: Grid = "paper",
+    model: Models = None,
     trend: Trend = None,
-    scores: Scores = None,
-    name: Annotated[str, typer.Option(help="Name of the model of --scores.")] = "your model",
+    format: Format = None,  # noqa: A002  the option's name
     output: Output = Path("testbed.html"),
 ) -> None:
-    """Draw a grid as an interactive page (.html) or as a figure for a paper (.svg, .png).
+    """Write a grid as an interactive page (.html), a figure (.svg, .png) or a table (.csv).
 
-    `beaufort testbed plot -o testbed.html`
+    `beaufort testbed export -o testbed.html`
 
-    `beaufort testbed plot objectnet -o objectnet.svg`
+    `beaufort testbed export objectnet --grid paper+my-net.csv -o objectnet.svg`
+
+    `beaufort testbed export --grid paper+results --format cells -o grid.csv`
+
+    Models of `--model` are drawn as stars; by default, those that a union adds to its first grid. Formats:
+    html, svg, png, csv (a column for each setting) and cells (CSV with a row for each accuracy: number of
+    images, classes, convention, preprocessing, fingerprint, date, source, …). `--grid` reads both tables.
     """
-    from beaufort.testbed import load_grid, read_scores
+    from beaufort.testbed.export import write_cells, write_grid
     from beaufort.testbed.figures import write_figure
     from beaufort.testbed.testbed_page import write_page
 
     fit_on, arguments = parse_trend(trend)
-    loaded = load_grid(grid, fit_on=fit_on)
-    arguments |= {"own": None if scores is None else read_scores(scores), "own_name": name}
-    kind = output.suffix.lower()
-    if kind in {".html", ".htm"}:
-        write_page(loaded, output, y=shift, **arguments)
-    elif kind in {".svg", ".png"}:
-        write_figure(loaded, output, y=shift or loaded.default_shift(), **arguments)
+    kind = format or _FORMATS.get(output.suffix.lower())
+    if kind not in {*_FORMATS.values(), "cells"}:
+        if format is not None:
+            raise OptionError(f"--format must be html, svg, png, csv or cells, got {format!r}")
+        raise OptionError(f"output must end in .html, .svg, .png or .csv, got {output}")
+    loaded = _load_grid(grid, fit_on=fit_on)
+    if kind in {"csv", "cells"}:
+        if shift is not None or model is not None:
+            raise OptionError("SHIFT and --model cannot be used with a table, which has all models")
+        (write_cells if kind == "cells" else write_grid)(loaded, output)
+    elif kind == "html":
+        write_page(loaded, output, y=shift, highlight=model, **arguments)
     else:
-        raise OptionError(f"output must end in .html, .svg or .png, got {output}")
+        write_figure(loaded, output, y=shift or loaded.default_shift(), highlight=model, **arguments)
     models = counted(len(loaded.models), "model")
     typer.echo(f"{printable(output)}: {models}, {byte_size(output.stat().st_size)}")
+
+
+_FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png", ".csv": "csv"}
 
 
 def _load_grid(name: str, **options: Any) -> testbed.Grid:

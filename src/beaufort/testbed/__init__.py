@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from beaufort.testbed.correlation import Correlation, correlate, correlation_table
 from beaufort.testbed.expectations import shift_expectations
-from beaufort.testbed.grid import Grid, Pair, Setting
+from beaufort.testbed.grid import Grid, Pair, Score, Setting
 from beaufort.testbed.load import GRIDS, load_grid
-from beaufort.testbed.own_scores import Score, read_scores
+from beaufort.testbed.own_scores import read_scores
 from beaufort.testbed.placement import Placement, Standing, place
 from beaufort.testbed.robustness import (
     Accuracies,

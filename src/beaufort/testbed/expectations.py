@@ -8,8 +8,8 @@ from beaufort._core.errors import BeaufortError
 from beaufort.metrics.stats import Estimate
 from beaufort.report import Expectation
 from beaufort.results import Scores, ShiftScore, shift_scores
+from beaufort.testbed.grid import Score
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.own_scores import Score
 from beaufort.testbed.placement import Standing, place
 from beaufort.testbed.stored_accuracies import PART_SETTINGS
 

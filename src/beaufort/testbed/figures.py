@@ -16,7 +16,6 @@ from beaufort.report.axes import Axes, percent_range, point_range
 from beaufort.report.drawing import Drawing
 from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.own_scores import Score, own_settings
 from beaufort.testbed.robustness import accuracy_intervals
 from beaufort.testbed.timm_tables import KINDS
 from beaufort.testbed.trend import Knee, Trend, band, fit_shift, prediction_interval
@@ -26,7 +25,10 @@ Box = tuple[float, float, float, float]
 
 Floats = NDArray[np.float64]
 
-_FIT, _DIAGONAL, _OWN = "#c22", "#555", "#111"
+MOST_STARS = 10
+"""If a union adds more models, none is highlighted unless it is named."""
+
+_FIT, _DIAGONAL, _OWN = "#c22", "#555", "#ffc400"
 
 
 def scatter_panel(
@@ -40,7 +42,7 @@ def scatter_panel(
     least: float = 0,
     trend: Trend | None = None,
     intervals: bool = True,
-    own: Mapping[str, float] | None = None,
+    highlight: Sequence[str] = (),
     heading: str | None = None,
 ) -> Axes:
     """Draw accuracy under a shift against standard accuracy, with y = x, the trend and its band.
@@ -55,7 +57,7 @@ def scatter_panel(
         least: lowest standard accuracy that is drawn; all models stay in the fit.
         trend: a different trend than the grid's own.
         intervals: whether to draw the 99.5 % interval of each accuracy.
-        own: accuracies of a model to highlight, by setting.
+        highlight: models to draw as stars with their names.
         heading: heading of the panel; the name of the shift by default.
     """
     clean, shift = grid.clean_and_shift(y, x)
@@ -65,11 +67,9 @@ def scatter_panel(
     visible = ~(np.isnan(xs) | np.isnan(ys)) & (xs >= least)
     if not visible.any():
         raise OptionError(f"no model of the grid {grid.name} has both {clean.name} and {shift.name}")
-    own_point = [own[clean.name], own[shift.name]] if own else []
-    x_range, y_range = (
-        percent_range(np.append(values[visible], own_point[axis : axis + 1]), scale)
-        for axis, values in enumerate((xs, ys))
-    )
+    stars = [grid.row_of[name] for name in highlight]
+    visible[stars] = ~(np.isnan(xs) | np.isnan(ys))[stars]
+    x_range, y_range = (percent_range(values[visible], scale) for values in (xs, ys))
     axes = Axes(*box, x_range, y_range, scale)
     axes.frame(
         drawing, title(clean.name), title(shift.name), title(shift.name) if heading is None else heading
@@ -96,13 +96,28 @@ def scatter_panel(
         drawing.lines(lines, look.color, width=0.6, opacity=0.3)
     for look in looks(grid):
         shown = visible & look.models
+        shown[stars] = False
         drawing.dots(axes.points(xs[shown], ys[shown]), look.color)
     _draw_trend(drawing, axes, trend)
-    if own_point:
-        at = axes.points(*own_point)
-        drawing.dots(at, "#fff", radius=6.5, opacity=1)
-        drawing.dots(at, _OWN, radius=5, opacity=1)
+    for row in (row for row in stars if visible[row]):
+        _draw_star(drawing, axes, xs[row], ys[row], grid.models[row])
     return axes
+
+
+def _draw_star(drawing: Drawing, axes: Axes, x: float, y: float, name: str) -> None:
+    """Draw a star with a dark rim, and the name of its model beside it, inside the panel."""
+    points = axes.points([x], [y])
+    if not points:  # 0 or 100 % on a logit axis
+        return
+    ((across, down),) = points
+    corners = np.pi * np.arange(10) / 5 - np.pi / 2
+    for reach, color in ((12.0, "#111"), (9.0, _OWN)):
+        radii = np.where(np.arange(10) % 2, 0.42 * reach, reach)
+        star = zip(across + radii * np.cos(corners), down + radii * np.sin(corners), strict=True)
+        drawing.area(list(star), color, opacity=1)
+    left = across > axes.left + axes.width / 2
+    anchor, place = ("end", across - 13) if left else ("start", across + 13)
+    drawing.text((place, down + 4), name, anchor=anchor, bold=True)
 
 
 def _draw_trend(drawing: Drawing, axes: Axes, trend: Trend) -> None:
@@ -188,17 +203,15 @@ def write_figure(
     x: str | None = None,
     scale: str = "logit",
     least: float = 0,
-    own: Sequence[Score] | None = None,
-    own_name: str = "your model",
+    highlight: Sequence[str] | None = None,
 ) -> Path:
-    """Draw one shift as an SVG or PNG file, by the suffix of its name."""
+    """Draw one shift as an SVG or PNG file, by the suffix of its name; models as for `highlighted`."""
     drawing = Drawing(620, 560)
-    accuracies = None
-    if own is not None:
-        accuracies = {one.name: score.accuracy for one, score in own_settings(grid, own)}
-        needed = [setting.name for setting in grid.clean_and_shift(y, x)]
-        if missing := [name for name in needed if name not in accuracies]:
-            raise OptionError(f"the figure needs scores on {' and '.join(needed)}; {missing[0]} is missing")
+    stars = highlighted(grid, highlight)
+    first, second = (grid.column(setting.name) for setting in grid.clean_and_shift(y, x))
+    for name in highlight or ():
+        if np.isnan(first[grid.row_of[name]] + second[grid.row_of[name]]):
+            raise OptionError(f"{name} lacks one of the two accuracies of the figure")
     scatter_panel(
         drawing,
         (64, 34, 530, 420),
@@ -207,11 +220,21 @@ def write_figure(
         x=x,
         scale=scale,
         least=least,
-        own=accuracies,
+        highlight=stars,
         intervals=len(grid.models) < 600,
     )
-    legend(drawing, grid, (64, 512), width=530, own=own_name if own else "")
+    legend(drawing, grid, (64, 512), width=530, own="highlighted" if stars else "")
     return write_drawing(drawing, path)
+
+
+def highlighted(grid: Grid, names: Sequence[str] | None) -> list[str]:
+    """Return the models to highlight: those named, or up to ten that a union has beside its first grid."""
+    if names is None:
+        return list(grid.added) if len(grid.added) <= MOST_STARS else []
+    for name in names:
+        if name not in grid.row_of:
+            grid.scores(name)  # an error with similar names
+    return list(names)
 
 
 def write_drawing(drawing: Drawing, path: Path | str) -> Path:

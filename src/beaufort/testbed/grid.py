@@ -68,6 +68,32 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
+class Score:
+    """An accuracy of a model under a setting, and how it was measured."""
+
+    setting: str
+    accuracy: float
+    """In percent."""
+    images: int | None = None
+    """Number of images; None if unknown."""
+    convention: str | None = None
+    """Whether predictions are among `all` classes or those of the dataset's `subset`; None if unknown."""
+    preprocessing: str | None = None
+    """`own` for the model's own resize and crop; anything else differs from the reference."""
+    differences: tuple[str, ...] = ()
+    """Other known differences from the reference, each a clause."""
+    measured: bool = False
+    """Whether the accuracy is computed from predictions, so that it is known to be a percentage."""
+    classes: str = ""
+    """Label space, such as `objectnet`; all classes of the dataset if empty."""
+    fingerprint: str = ""
+    """Digests of all that can change the predictions, as in a result store."""
+    date: str = ""
+    source: str = ""
+    """Grid, file or store that the accuracy was read from."""
+
+
+@dataclass(frozen=True)
 class Pair:
     """A model and the base model that it was made from."""
 
@@ -98,6 +124,11 @@ class Grid:
     pairs: tuple[Pair, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     """Source, date, license, caveat."""
+    cells: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
+    """Scores that state how they were measured, by model and setting; those of other cells follow from
+    `settings` and `facts`."""
+    members: tuple[Grid, ...] = ()
+    """Grids that this one unites; the first one with an accuracy provides it."""
 
     def __post_init__(self) -> None:
         validate_unique("models of a grid", self.models)
@@ -118,6 +149,58 @@ class Grid:
     def row_of(self) -> Mapping[str, int]:
         """Row of each model."""
         return {name: row for row, name in enumerate(self.models)}
+
+    @property
+    def base(self) -> Grid:
+        """The grid that the others are added to: the first of a union, or the grid itself."""
+        return self.members[0].base if self.members else self
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The models that a union has beside those of its first grid."""
+        return tuple(name for name in self.models if name not in self.base.row_of) if self.members else ()
+
+    def scores(self, model: str) -> list[Score]:
+        """Return all accuracies of a model, each with its provenance."""
+        row = self.row_of.get(model)
+        if row is None:
+            known = dict.fromkeys(self.models)
+            raise UnknownNameError(_unknown(f"model of the grid {self.name}", model, known))
+        if self.members:
+            found = {
+                one.setting: one
+                for member in reversed(self.members)
+                for one in (member.scores(model) if model in member.row_of else ())
+            }
+            means = {name for member in self.members for name in member.aggregates}
+            for name in (name for name in self.settings if name in means and name not in found):
+                if not np.isnan(accuracy := self.values[name][row]):
+                    found[name] = self._score(self.settings[name], row, float(accuracy))
+            return [found[name] for name in self.settings if name in found]
+        own = self.cells.get(model, {})
+        return [
+            own.get(name) or self._score(setting, row, float(self.values[name][row]))
+            for name, setting in self.settings.items()
+            if not np.isnan(self.values[name][row])
+        ]
+
+    def _score(self, setting: Setting, row: int, accuracy: float) -> Score:
+        """Return a score whose provenance is that of its setting."""
+        size, known = self._images[setting.name][row], setting.kind != "unknown"
+        return Score(
+            setting.name,
+            accuracy,
+            None if np.isnan(size) else int(size),
+            setting.convention if known else None,
+            "own" if known else None,
+            classes=setting.classes,
+            date=self.facts.get("date", ""),
+            source=self.name,
+        )
+
+    @cached_property
+    def _images(self) -> Mapping[str, Floats]:
+        return {name: self.images(name) for name in self.settings}
 
     def setting(self, name: str) -> Setting:
         """Return a setting or a mean of settings by its name or short name."""
@@ -179,6 +262,15 @@ class Grid:
             count = (~np.isnan(correct)).sum(axis=0)
             integers = (np.abs(correct - np.round(correct)) < 1e-3).sum(axis=0)
             sizes[(count >= 4) & (integers >= 0.9 * count)] = one.reduced
+        for member in reversed(self.members):
+            if one.name in {**member.settings, **member.aggregates}:
+                known = np.flatnonzero(~np.isnan(member.column(one.name)))
+                rows = [self.row_of[member.models[row]] for row in known]
+                sizes[rows] = member.images(one.name)[known]
+        for model, scores in self.cells.items():
+            stated = [scores[name].images for name in one.members or (one.name,) if name in scores]
+            if stated:
+                sizes[self.row_of[model]] = np.nan if None in stated else min(map(int, stated))  # type: ignore[arg-type]
         return sizes
 
     def select(self, names: Sequence[str]) -> Mask:

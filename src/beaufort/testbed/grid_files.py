@@ -54,6 +54,12 @@ def read_grid_csv(path: Path) -> dict[str, list[str] | list[float]]:
     }
 
 
+def csv_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a CSV file."""
+    rows = read_csv(path, [])
+    return list(rows[0][1]) if rows else []
+
+
 # Files of the package, written by `tools/pack_testbed.py`
 
 _STEPS_PER_PERCENT = 100_000

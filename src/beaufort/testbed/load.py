@@ -14,15 +14,18 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import unknown_message
 from beaufort._core.remote import is_url
-from beaufort.testbed.grid import Grid, Pair, Setting
+from beaufort.testbed.grid import Grid, Pair, Score, Setting
 from beaufort.testbed.grid_files import (
     TEXT_COLUMNS,
+    csv_columns,
     known_settings,
     read_grid_csv,
     read_rows,
     read_table,
 )
+from beaufort.testbed.own_scores import parse_scores
 from beaufort.testbed.timm_tables import KINDS, TYPES, read_timm, training_data
+from beaufort.testbed.union import renamed, unite
 
 Floats = NDArray[np.float64]
 
@@ -45,17 +48,17 @@ def load_grid(
 
     Args:
         source: a name of `GRIDS`, a CSV file (a column `model` and one for each setting, in percent), a
-            folder with timm's `results-*.csv`, or the folder or URL of a result store.
+            folder with timm's `results-*.csv`, or the folder or URL of a result store. A CSV file with
+            `setting` and `accuracy` has a row for each accuracy: `model` (else the name of the file), `type`,
+            `used_for_fit`, and its provenance (`n`, `classes`, `convention`, `preprocessing`, `fingerprint`,
+            `date`, `source`, `differences`). Several sources joined with `+` become one grid, with the trend
+            of the first.
         fit_on: models that the trend is fitted on, as for `Grid.select`, or `all`; the grid's own by default.
         images: numbers of images of settings for which the grid does not know them.
     """
     grid = _load(source)
     if images:
-        known = {grid.setting(name).name: count for name, count in images.items()}
-        sized = {
-            name: replace(grid.setting(name), images=count, reduced=None) for name, count in known.items()
-        }
-        grid = replace(grid, settings={**grid.settings, **sized})
+        grid = _with_images(grid, {grid.setting(name).name: count for name, count in images.items()})
     if fit_on is None:
         return grid
     if list(fit_on) == ["all"]:
@@ -63,23 +66,96 @@ def load_grid(
     return replace(grid, fitted=grid.select(fit_on), fit_rule=", ".join(fit_on))
 
 
+def _with_images(grid: Grid, counts: Mapping[str, int]) -> Grid:
+    """Return a grid with numbers of images for settings, and for scores that do not state one."""
+    settings = {
+        name: replace(one, images=counts[name], reduced=None) if name in counts else one
+        for name, one in grid.settings.items()
+    }
+    cells = {
+        model: {name: replace(one, images=one.images or counts.get(name)) for name, one in own.items()}
+        for model, own in grid.cells.items()
+    }
+    members = tuple(_with_images(member, counts) for member in grid.members)
+    return replace(grid, settings=settings, cells=cells, members=members)
+
+
 def _load(source: str | Path) -> Grid:
-    if str(source) in GRIDS:
-        return _package_grid(str(source))
+    first, *others = _split(str(source))
+    grid = _load_one(first)
+    added: list[Grid] = []
+    for other in others:
+        store = not (other in GRIDS or other.lower().endswith(".csv") or _has_timm(Path(other)))
+        if store and ("val" in grid.settings or grid.name.startswith("robustbench-")):
+            from beaufort.testbed.stored_accuracies import grid_of_scores
+
+            _check_exists(other)
+            found = grid_of_scores(other, grid)
+        else:
+            found = _load_one(other)
+            if other not in GRIDS and not found.cells:  # the file states accuracies alone
+                found = replace(found, cells=_cells_of(found))
+        added.append(renamed(found, grid))
+    return unite([grid, *added]) if added else grid
+
+
+def _cells_of(grid: Grid) -> dict[str, dict[str, Score]]:
+    """Return scores without a number of images."""
+    return {
+        model: {
+            name: Score(name, float(column[row]), source=grid.name)
+            for name, column in grid.values.items()
+            if not np.isnan(column[row])
+        }
+        for model, row in grid.row_of.items()
+    }
+
+
+def _split(text: str) -> list[str]:
+    """Return the sources that are joined with `+`, which may also be part of a path or URL.
+
+    >>> _split("paper+timm"), _split("s3://bucket/a+b")
+    (['paper', 'timm'], ['s3://bucket/a+b'])
+    """
+    parts = text.split("+")
+    if Path(text).exists() or (is_url(parts[0]) and not all(map(_exists, parts[1:]))):
+        return [text]
+    return parts
+
+
+def _exists(part: str) -> bool:
+    return part in GRIDS or is_url(part) or (bool(part) and Path(part).exists())
+
+
+def _check_exists(source: str) -> None:
+    if not _exists(source):
+        known = unknown_message("grid", source, GRIDS)
+        raise UnknownNameError(
+            f"{known}; a grid may also be a CSV file, a folder of timm's tables or a store"
+        )
+
+
+def _has_timm(path: Path) -> bool:
+    return (path / "results-imagenet.csv").is_file()
+
+
+def _load_one(source: str) -> Grid:
+    if source in GRIDS:
+        return _package_grid(source)
     path = Path(source)
     if path.suffix.lower() == ".csv":
         if not path.is_file():
             raise OptionError(f"grid not found: {path}")
+        if {"setting", "accuracy"} <= set(csv_columns(path)):
+            return from_cells(path.stem, path)
         return from_columns(path.stem, read_grid_csv(path))
-    if path.is_dir() and (path / "results-imagenet.csv").is_file():
+    if _has_timm(path):
         models, columns = read_timm(path)
         return _timm(models, columns, {"source": str(path)})
-    if path.is_dir() or is_url(str(source)):
-        from beaufort.testbed.stored_accuracies import grid_of_store
+    _check_exists(source)
+    from beaufort.testbed.stored_accuracies import grid_of_store
 
-        return grid_of_store(source)
-    known = unknown_message("grid", str(source), GRIDS)
-    raise UnknownNameError(f"{known}; a grid may also be a CSV file, a folder of timm's tables or a store")
+    return grid_of_store(source)
 
 
 @cache
@@ -155,6 +231,34 @@ def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Gri
     elif (count := int(fitted.sum())) != 78:
         rule = f"the {count} of the testbed's 78 standard models that the file has"
     return replace(grid, types=types, groups=groups, fitted=fitted, fit_rule=rule)
+
+
+def from_cells(name: str, path: Path) -> Grid:
+    """Return a grid from a CSV file with a row for each accuracy, as `write_cells` writes it."""
+    texts: dict[str, dict[str, str]] = {}
+    cells: dict[str, dict[str, Score]] = {}
+    rows = read_rows(path, ["setting", "accuracy"])
+    for row, score in zip(rows, parse_scores(rows, path), strict=True):
+        model = row.get("model") or name
+        own = cells.setdefault(model, {})
+        if score.setting in own:
+            raise OptionError(f"{path} lists {model!r} under {score.setting!r} more than once")
+        own[score.setting] = replace(score, source=score.source or name)
+        for key in ("type", "used_for_fit"):
+            if key in row:
+                before = texts.setdefault(key, {}).setdefault(model, row[key])
+                if before != row[key]:
+                    raise OptionError(
+                        f"{path} has two values of {key} for {model!r}: {before!r} and {row[key]!r}"
+                    )
+    settings = dict.fromkeys(score.setting for own in cells.values() for score in own.values())
+    sheet: dict[str, list[str] | list[float]] = {"model": list(cells)}
+    sheet |= {key: list(values.values()) for key, values in texts.items()}
+    sheet |= {
+        setting: [own[setting].accuracy if setting in own else np.nan for own in cells.values()]
+        for setting in settings
+    }
+    return replace(from_columns(name, sheet), cells=cells)
 
 
 def _flags(models: Sequence[str], texts: Sequence[str]) -> NDArray[np.bool_]:

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_unique
-from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.grid import Score, Setting
 from beaufort.testbed.grid_files import parse_number, read_rows
 
 CONVENTIONS = ("all", "subset")
 
 
-@dataclass(frozen=True)
-class Score:
-    """An accuracy of a model under a setting."""
-
-    setting: str
-    accuracy: float
-    """In percent."""
-    images: int | None = None
-    """Number of images; that of the reference if None."""
-    convention: str | None = None
-    """Whether predictions are among `all` classes or those of the dataset's `subset`; None if unknown."""
-    preprocessing: str | None = None
-    """`own` for the model's own resize and crop; anything else differs from the reference."""
-    differences: tuple[str, ...] = ()
-    """Other known differences from the reference, each a clause."""
-    measured: bool = False
-    """Whether the accuracy is computed from predictions, so that it is known to be a percentage."""
-
-
 def read_scores(path: Path | str) -> tuple[Score, ...]:
-    """Read scores from a CSV file: `setting`, `accuracy`, optionally `n`, `convention`, `preprocessing`."""
+    """Read scores from a CSV file: `setting`, `accuracy`, optionally `n`, `convention`, `preprocessing`, …"""
+    scores = parse_scores(read_rows(Path(path), ["setting", "accuracy"]), Path(path))
+    validate_unique(f"settings in {path}", [one.setting for one in scores])
+    return scores
+
+
+def parse_scores(rows: Sequence[Mapping[str, str]], path: Path) -> tuple[Score, ...]:
+    """Return the scores in the rows of a CSV file."""
     scores = []
-    for row in read_rows(Path(path), ["setting", "accuracy"]):
+    for row in rows:
         name = row["setting"]
         accuracy = parse_number(row["accuracy"], f"the accuracy on {name!r} in {path}")
         if not 0 <= accuracy <= 100:
@@ -54,18 +41,45 @@ def read_scores(path: Path | str) -> tuple[Score, ...]:
                 f"convention of {name!r} must be {' or '.join(CONVENTIONS)}, got {convention!r}"
             )
         size = None if np.isnan(images) else int(images)
-        scores.append(Score(name, accuracy, size, convention, row.get("preprocessing") or None))
-    validate_unique(f"settings in {path}", [one.setting for one in scores])
+        further: dict[str, Any] = {
+            key: row.get(key, "") for key in ("classes", "fingerprint", "date", "source")
+        }
+        further["measured"] = bool(further["fingerprint"])
+        further["differences"] = tuple(filter(None, row.get("differences", "").split("; ")))
+        scores.append(Score(name, accuracy, size, convention, row.get("preprocessing") or None, **further))
     return tuple(scores)
 
 
-def own_settings(grid: Grid, scores: Sequence[Score]) -> list[tuple[Setting, Score]]:
-    """Return the scores that a grid has a setting for, with the setting; an error if there are none."""
-    matched = []
-    for score in scores:
-        with suppress(UnknownNameError):
-            matched.append((grid.setting(score.setting), score))
-    if not matched:
-        names = ", ".join(one.setting for one in scores) or "none"
-        raise OptionError(f"scores must have a setting of the grid {grid.name}, got {names}")
-    return matched
+def difference_warnings(scored: Iterable[tuple[Setting, Score]]) -> list[str]:
+    """Return how some accuracies were measured unlike those of the reference, each difference once."""
+    settings: dict[str, list[str]] = {}
+    for setting, score in scored:
+        for difference in _differences(setting, score):
+            names = settings.setdefault(difference, [])
+            if setting.name not in names:
+                names.append(setting.name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {difference}"
+        for difference, names in settings.items()
+    ]
+
+
+def _differences(setting: Setting, score: Score) -> list[str]:
+    found = list(score.differences)
+    among = {"subset": f"the classes of {setting.classes}", "all": "all classes"}[setting.convention]
+    if score.convention is None and setting.classes:
+        found.append(f"predictions of the reference are among {among}; the scores do not state a convention")
+    elif score.convention is not None and score.convention != setting.convention:
+        found.append(
+            f"predictions of the reference are among {among}, but the scores state {score.convention!r}: the "
+            "two are not comparable"
+        )
+    if score.preprocessing not in {None, "own"}:
+        found.append(
+            "the reference uses each model's own resize and crop, but the scores state "
+            f"{score.preprocessing!r}"
+        )
+    larger = setting.images is not None and (score.images or 0) > setting.images
+    if larger and not setting.members:
+        found.append(f"n is {score.images:,}, but the reference's test set has {setting.images:,} images")
+    return found

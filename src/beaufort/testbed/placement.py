@@ -14,9 +14,9 @@ from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.text import printable
 from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats import holm
-from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.grid import Grid, Score, Setting
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.own_scores import Score, read_scores
+from beaufort.testbed.own_scores import difference_warnings, read_scores
 from beaufort.testbed.robustness import COVERS, SCATTER_COVERS, Accuracies, Effective, measure
 from beaufort.testbed.trend import RESAMPLES, SEED, Interval, Trend, few_models, fit_shift
 
@@ -178,7 +178,7 @@ def place(
         scores: accuracies in percent by setting, as scores, a mapping or a CSV file; or a result store.
             Without numbers of images, as in a mapping, there are neither intervals nor verdicts.
         grid: the reference models, as for `load_grid`.
-        model: model of the store.
+        model: model of the store; or of the grid whose scores these are, which is not compared with itself.
         suite: suite of the store; all by default.
         x: setting of the standard accuracy for all shifts; each one's own by default.
         scale: as for `fit_shift`.
@@ -209,7 +209,7 @@ def place(
             skipped.append((name, str(error)))
             continue
         warnings.extend(f"{name}: {note}" for note in few_models(trend))
-        standings.append(_standing(grid, own[clean], (setting, score), trend, level, resamples, seed))
+        standings.append(_standing(grid, model, own[clean], (setting, score), trend, level, resamples, seed))
     if not standings and not skipped:
         more = "; pass the setting of the standard accuracy as x" if given is None and len(own) > 1 else ""
         raise OptionError(
@@ -251,7 +251,6 @@ def _matched(
     """Return scores by setting of the grid, with means over them; scores not in the grid; and warnings."""
     own: dict[str, Scored] = {}
     skipped = []
-    settings_by_difference: dict[str, list[str]] = {}
     for score in scores:
         try:
             setting = grid.setting(score.setting)
@@ -261,18 +260,13 @@ def _matched(
         if setting.name in own:
             raise OptionError(f"settings must be distinct, got {setting.name!r} twice")
         own[setting.name] = (setting, score)
-        for difference in _differences(setting, score):
-            settings_by_difference.setdefault(difference, []).append(setting.name)
+    warnings = difference_warnings(own.values())
     for name, setting in grid.aggregates.items():
         if name not in own and all(member in own for member in setting.members):
             members = [own[member][1] for member in setting.members]
             sizes = [one.images for one in members if one.images is not None]
             mean = float(np.mean([one.accuracy for one in members]))
             own[name] = (setting, Score(name, mean, min(sizes, default=None)))
-    warnings = []
-    for difference, names in settings_by_difference.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        warnings.append(f"{names[0]}{more}: {difference}")
     stated = [score.accuracy for _, score in own.values() if not score.measured]
     if stated and 0 < max(stated) <= 1:
         warnings.append("every accuracy is at most 1; accuracies are read as percentages, not as fractions")
@@ -281,29 +275,9 @@ def _matched(
     return own, skipped, warnings
 
 
-def _differences(setting: Setting, score: Score) -> list[str]:
-    found = list(score.differences)
-    among = {"subset": f"the classes of {setting.classes}", "all": "all classes"}[setting.convention]
-    if score.convention is None and setting.classes:
-        found.append(f"predictions of the reference are among {among}; the scores do not state a convention")
-    elif score.convention is not None and score.convention != setting.convention:
-        found.append(
-            f"predictions of the reference are among {among}, but the scores state {score.convention!r}: the "
-            "two are not comparable"
-        )
-    if score.preprocessing not in {None, "own"}:
-        found.append(
-            "the reference uses each model's own resize and crop, but the scores state "
-            f"{score.preprocessing!r}"
-        )
-    larger = setting.images is not None and (score.images or 0) > setting.images
-    if larger and not setting.members:
-        found.append(f"n is {score.images:,}, but the reference's test set has {setting.images:,} images")
-    return found
-
-
 def _standing(
     grid: Grid,
+    model: str | None,
     x_scored: Scored,
     y_scored: Scored,
     trend: Trend,
@@ -324,6 +298,7 @@ def _standing(
     x, y = grid.column(reference.name), grid.column(setting.name)
     rho = y - trend.predict(x)
     rows = np.flatnonzero(~np.isnan(rho))
+    rows = rows[rows != grid.row_of.get(model or "", -1)]
     x, y, rho = x[rows], y[rows], rho[rows]
     distance = np.abs(x - clean.accuracy)
     near = np.flatnonzero(distance <= NEAR_POINTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
@@ -11,11 +12,11 @@ from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_choice
 from beaufort.corruptions import get_corruption_names
 from beaufort.data import FrameSets, frame_number
+from beaufort.data.labels import label_maps
 from beaufort.models import Preprocessing
 from beaufort.results import PmScore, Results, ResultsError, open_parts, pm_scores, stored_suites
 from beaufort.suites.conditions import Condition
-from beaufort.testbed.grid import Grid, Setting
-from beaufort.testbed.own_scores import Score
+from beaufort.testbed.grid import Grid, Score, Setting
 
 # Names in a grid: those of conditions
 
@@ -190,6 +191,52 @@ def scores_of_store(
         reference: the grid.
         suite: name of a suite; all of the store by default.
     """
+    opened, skipped = _open_suites(store, suite)
+    models = {
+        name: None
+        for parts in opened
+        for name in parts[0].models
+        if all(name in part.models for part in parts)
+    }
+    if model is None and len(models) != 1:
+        raise OptionError(f"{store} has {len(models)} models; choose one with --model")
+    name = next(iter(models)) if model is None else validate_choice(f"model of {store}", model, models)
+    return _best_scores(opened, name, reference, _name_of(store)), skipped
+
+
+def grid_of_scores(store: str | Path, reference: Grid) -> Grid:
+    """Return the models of all suites of a store, with the settings of another grid."""
+    opened, skipped = _open_suites(store, None)
+    models = tuple(dict.fromkeys(name for parts in opened for part in parts for name in part.models))
+    name = _name_of(store)
+    scores = {model: _best_scores(opened, model, reference, name) for model in models}
+    cells = {model: {one.setting: one for one in own} for model, own in scores.items()}
+    settings = dict.fromkeys(setting for own in cells.values() for setting in own)
+    everything = np.ones(len(models), bool)
+    facts = {"source": "a store"}
+    if skipped:
+        facts["caveat"] = "; ".join(f"the suite {suite} is omitted: {why}" for suite, why in skipped)
+    return Grid(
+        name,
+        models,
+        {
+            setting: np.array([own[setting].accuracy if setting in own else np.nan for own in cells.values()])
+            for setting in settings
+        },
+        {setting: Setting(setting) for setting in settings},
+        ("UNKNOWN",) * len(models),
+        everything,
+        "all models, because a store does not say which are standard",
+        {"not-standard": everything},
+        facts=facts,
+        cells=cells,
+    )
+
+
+def _open_suites(
+    store: Path | str, suite: str | None
+) -> tuple[list[tuple[Results, ...]], tuple[tuple[str, str], ...]]:
+    """Open one suite of a store, or all; also return those without a complete model, with the reason."""
     opened: list[tuple[Results, ...]] = []
     skipped: list[tuple[str, str]] = []
     suites = stored_suites(store) if suite is None else (suite,)
@@ -202,26 +249,27 @@ def scores_of_store(
             skipped.append((str(chosen), str(error)))
     if not opened:
         raise ResultsError(f"{store} has no complete suite: {skipped[0][1]}")
-    models = {
-        name: None
-        for parts in opened
-        for name in parts[0].models
-        if all(name in part.models for part in parts)
-    }
-    if model is None and len(models) != 1:
-        raise OptionError(f"{store} has {len(models)} models; choose one with --model")
-    name = next(iter(models)) if model is None else validate_choice(f"model of {store}", model, models)
-    scores = _leaderboard_scores if reference.name.startswith("robustbench-") else _testbed_scores
+    return opened, tuple(skipped)
+
+
+def _name_of(store: Path | str) -> str:
+    return PurePath(str(store).rstrip("/")).name or "store"
+
+
+def _best_scores(
+    opened: Sequence[tuple[Results, ...]], model: str, reference: Grid, source: str
+) -> tuple[Score, ...]:
+    """Return the scores of a model; of several under one setting, the best by `_preference`."""
+    scores = _leaderboard_scores if reference.base.name.startswith("robustbench-") else _testbed_scores
     best: dict[str, Score] = {}
     for parts in opened:
-        for part in parts:
-            if name not in part.models:
-                continue
-            for one in scores(part, parts, name, reference):
+        for part in (part for part in parts if model in part.models):
+            date = max((str(origin.get("time", "")) for origin in part.origins), default="")[:10]
+            for one in scores(part, parts, model, reference):
                 before = best.get(one.setting)
                 if before is None or _preference(one) > _preference(before):
-                    best[one.setting] = one
-    return tuple(best.values()), tuple(skipped)
+                    best[one.setting] = replace(one, measured=True, date=date, source=source)
+    return tuple(best.values())
 
 
 def _preference(score: Score) -> tuple[bool, int]:
@@ -234,7 +282,7 @@ def _testbed_scores(
     differences: tuple[str, ...] = ()
     space = results.space(model)
     outputs = space.count or results.outputs or len(results.classes)
-    clean_of_objectnet = _OBJECTNET.get(reference.name, results.suite.name)
+    clean_of_objectnet = _OBJECTNET.get(reference.base.name, results.suite.name)
     if results.suite.name in _OBJECTNET.values() and results.suite.name != clean_of_objectnet:
         differences = (f"the reference's classes are those of {clean_of_objectnet}",)
     elif space.identity and outputs not in {0, 1000}:
@@ -243,6 +291,8 @@ def _testbed_scores(
             f"{outputs:,} of {results.dataset}: the two are not comparable",
         )
     predictions = results.predictions(model)
+    labels = results.suite.labels
+    classes = labels if isinstance(labels, str) and labels in label_maps else ""
     convention = "all" if space.identity or space.convention == "all" else "subset"
     if (anchors := _anchors_of(results, parts)) is not None and model in anchors.models:
         name, own = (
@@ -252,8 +302,16 @@ def _testbed_scores(
         for one in _pm_scores(results, anchors, model):
             setting = name if one.k == 0 else f"{name}-pm{one.k}"
             accuracy = one.accuracy
+            key = results.cells[model][predictions.conditions[0]].fingerprint
             yield Score(
-                setting, 100 * accuracy.value, accuracy.n, convention, own, differences, measured=True
+                setting,
+                100 * accuracy.value,
+                accuracy.n,
+                convention,
+                own,
+                differences,
+                classes=classes,
+                fingerprint=key,
             )
         return
     for condition, accuracy in zip(
@@ -266,7 +324,8 @@ def _testbed_scores(
             convention,
             _preprocessing(results, model, condition),
             differences,
-            measured=True,
+            classes=classes,
+            fingerprint=results.cells[model][condition].fingerprint,
         )
 
 
@@ -277,10 +336,10 @@ def _leaderboard_scores(
     accuracies = 100 * predictions.correct.mean(axis=1)
     clean = np.array([condition.clean for condition in predictions.conditions])
     for accuracy in accuracies[clean].tolist():
-        yield Score("clean", accuracy, len(predictions), measured=True)
+        yield Score("clean", accuracy, len(predictions))
     if clean.all():
         return
-    suite, dataset, differences = results.suite, reference.name.removeprefix("robustbench-"), []
+    suite, dataset, differences = results.suite, reference.base.name.removeprefix("robustbench-"), []
     common = set(suite.corruptions) == set(get_corruption_names("common")) and not suite.shifts
     if not common or set(suite.severities) != {1, 2, 3, 4, 5}:
         differences.append(
@@ -293,7 +352,7 @@ def _leaderboard_scores(
     if not results.stored:
         differences.append("the reference uses the published files, these images were corrupted in memory")
     mean = float(accuracies[~clean].mean())
-    yield Score("corruptions", mean, len(predictions), differences=tuple(differences), measured=True)
+    yield Score("corruptions", mean, len(predictions), differences=tuple(differences))
 
 
 def _testbed_setting(results: Results, condition: Condition) -> str:

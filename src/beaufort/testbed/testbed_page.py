@@ -19,9 +19,8 @@ from beaufort._core.pages import render
 from beaufort.report.drawing import Drawing
 from beaufort.report.provenance import Fact
 from beaufort.testbed.correlation import NOT_STANDARD, correlation_table, natural_shifts
-from beaufort.testbed.figures import legend, looks, scatter_panel, title
+from beaufort.testbed.figures import highlighted, legend, looks, scatter_panel, title
 from beaufort.testbed.grid import Grid, Setting
-from beaufort.testbed.own_scores import Score, own_settings
 from beaufort.testbed.trend import FEW, SEED, Knee, coefficient_intervals, fit_shift
 
 _SCRIPTS = (
@@ -47,8 +46,7 @@ def to_page(
     y: str | None = None,
     x: str | None = None,
     scale: str = "logit",
-    own: Sequence[Score] | None = None,
-    own_name: str = "your model",
+    highlight: Sequence[str] | None = None,
 ) -> str:
     """Return the page as HTML; equal input gives equal bytes.
 
@@ -57,14 +55,13 @@ def to_page(
         y: shift that is shown first; the grid's first natural shift by default.
         x: setting of the standard accuracy; the shift's own by default.
         scale: `logit` or `linear`; the reader can change it.
-        own: scores of a model that is not in the grid, to highlight.
-        own_name: name of that model.
+        highlight: models to draw as stars, as for `highlighted`.
     """
     if scale not in {"logit", "linear"}:
         raise OptionError(f"scale of a page must be logit or linear, got {scale!r}")
     shift = _first_shift(grid) if y is None else grid.setting(y).name
     clean = grid.clean_and_shift(shift, x)[0].name
-    data = _page_data(grid, clean, shift, scale, own, own_name)
+    data = _page_data(grid, clean, shift, scale, highlighted(grid, highlight))
     fits = list(_fits(grid))
     caveat = grid.facts.get("caveat")
     facts = {
@@ -128,9 +125,7 @@ def _fits(grid: Grid) -> Iterator[dict[str, Any]]:
 # Data of the page's scripts, with each accuracy once, in hundred-thousandths of a percent
 
 
-def _page_data(
-    grid: Grid, clean: str, shift: str, scale: str, own: Sequence[Score] | None, own_name: str
-) -> dict[str, Any]:
+def _page_data(grid: Grid, clean: str, shift: str, scale: str, stars: Sequence[str]) -> dict[str, Any]:
     settings = {**grid.settings, **grid.aggregates}
     number = {name: k for k, name in enumerate(settings)}
     look = np.zeros(len(grid.models), int)
@@ -139,34 +134,28 @@ def _page_data(
         look[one.models] = i
         count = int(one.models.sum())
         colors.append({"label": one.label, "color": one.color, "dark": one.dark, "count": count})
-    names, look_of = list(grid.models), look.tolist()
-    values = {name: _steps(grid.values[name]) for name in grid.settings}
-    images = None
-    if own is not None:
-        scores = {one.name: score for one, score in own_settings(grid, own)}
-        images = {str(number[name]): one.images for name, one in scores.items() if one.images}
-        names.append(own_name)
-        look_of.append(len(colors))
-        colors.append({"label": "your own", "color": "#b4470f", "dark": "#ff9d66", "count": 1})
-        for name, column in values.items():
-            column += _steps([scores[name].accuracy if name in scores else np.nan])
+    own = {model: grid.scores(model) for model in (*grid.cells, *grid.added)}
     few: list[list[int]] = []
     return {
         "grid": grid.name,
-        "names": names,
-        "look": look_of,
+        "names": list(grid.models),
+        "look": look.tolist(),
         "looks": colors,
         "fitted": np.flatnonzero(grid.fitted).tolist(),
         "fitRule": grid.fit_rule,
         "tooFew": FEW,
         "settings": [_setting(grid, one, number, few) for one in settings.values()],
-        "values": list(values.values()),
+        "values": [_steps(grid.values[name]) for name in grid.settings],
         "few": few,
         "x": number[clean],
         "y": number[shift],
         "scale": scale,
         "seed": SEED,
-        "own": images,
+        "stars": [grid.row_of[name] for name in stars],
+        "images": {
+            grid.row_of[model]: {number[one.setting]: one.images for one in scores}
+            for model, scores in own.items()
+        },
         "correlation": _correlation(grid, number),
     }
 

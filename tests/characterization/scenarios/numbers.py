@@ -260,6 +260,7 @@ record("files", sorted(path.relative_to("street_dust").as_posix() for path in Pa
             command(
                 "plot options",
                 "testbed plot --y imagenetv2 --output own.png --scores scores.csv --name mine --fit-on all --scale logit",
+                "testbed export imagenetv2 --output own.png --grid paper+scores.csv --trend fit=all --trend axis=logit",
             ),
             command("architectures to files", "testbed architectures -o architectures --json"),
             command("architectures", "testbed architectures --json"),

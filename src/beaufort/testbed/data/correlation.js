@@ -15,8 +15,8 @@ function rhoColumn(y) {
 
 function drawPair() {
   const [a, b] = [C.rows[pair.row], C.columns[pair.column]], x = rhoColumn(a), y = rhoColumn(b);
-  const points = C.models.filter((m) => !Number.isNaN(x[m]) && !Number.isNaN(y[m])).map((m) => ({ m, x: x[m], y: y[m], look: lookOf(m) }));
-  if (OWN >= 0 && !Number.isNaN(x[OWN]) && !Number.isNaN(y[OWN])) points.push({ m: OWN, x: x[OWN], y: y[OWN], look: lookOf(OWN), own: true });
+  const points = C.models.filter((m) => !STARS.has(m) && !Number.isNaN(x[m]) && !Number.isNaN(y[m])).map((m) => ({ m, x: x[m], y: y[m], look: lookOf(m) }));
+  for (const m of STARS) if (!Number.isNaN(x[m]) && !Number.isNaN(y[m])) points.push({ m, x: x[m], y: y[m], look: lookOf(m), own: true });
   second.at = null;
   second.show({ points, scale: 'linear', unit: 'points', titles: [`ρ, ${D.settings[a].title}`, `ρ, ${D.settings[b].title}`],
     before: (context, plot) => {

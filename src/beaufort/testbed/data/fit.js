@@ -19,7 +19,7 @@ function column(k) {
 }
 const imagesOf = (k, m) => {
   const setting = D.settings[k];
-  if (D.own && m === D.names.length - 1) return D.own[k] ?? null;
+  if (D.images[m]) return D.images[m][k] ?? null;
   return setting.few !== undefined && D.few[setting.few].includes(m) ? setting.reduced : setting.n;
 };
 
@@ -168,7 +168,7 @@ function percentileOf(trend, view, p) {
   const { forward } = SCALES[trend.scale], line = trend.lineAt(p.x), z = forward(clampPercent(p.x)), expected = trend.predict(p.x);
   const noise = (k) => {
     const n = imagesOf(k, p.m), reference = D.settings[k].n;
-    if (D.own && p.m === D.names.length - 1 && !n) return NaN;
+    if (D.images[p.m] && !n) return NaN;
     return n ? Math.max(0, 1 / n - (reference ? 1 / reference : 0)) : 0;
   };
   const xNoise = noise(view.x), yNoise = noise(view.y), step = 1e-3, x = Math.min(Math.max(p.x, 0.01), 99.99);

@@ -4,7 +4,7 @@ const view = { x: D.x, y: D.y, scale: D.scale, hidden: new Set(), search: '', or
 const points2 = (v, digits = 2) => `${v < 0 ? '−' : '+'}${fixed(Math.abs(v), digits)}`;
 const within = (t) => (t ? ` [${fixed(t[0], 2)}, ${fixed(t[1], 2)}]` : '');
 const lookOf = (m) => D.look[m];
-const OWN = D.own ? D.names.length - 1 : -1;
+const STARS = new Set(D.stars);
 
 function options(select, chosenOne) {
   const groups = new Map();
@@ -18,7 +18,7 @@ function models() {
   const first = column(view.x), second = column(view.y), found = [];
   D.names.forEach((name, m) => {
     if (Number.isNaN(first[m]) || Number.isNaN(second[m]) || view.hidden.has(lookOf(m))) return;
-    found.push({ m, x: first[m], y: second[m], look: lookOf(m), own: m === OWN });
+    found.push({ m, x: first[m], y: second[m], look: lookOf(m), own: STARS.has(m) });
   });
   return found;
 }
