@@ -18,6 +18,7 @@ from beaufort import evaluate
 from beaufort._core.errors import BeaufortError, ImageTypeError, ImageValueError, OptionError
 from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_filter
 from beaufort.models.network import spec_with_class_count
+from beaufort.testing import check_model
 from tests.models.models_nets import tiny_net
 
 torch = pytest.importorskip("torch")
@@ -25,6 +26,7 @@ torch = pytest.importorskip("torch")
 ARCH = """
 import sys
 sys.path.insert(0, {folder!r})
+from beaufort.testing import check_model
 from tests.models.models_nets import tiny_net
 def net():
     return tiny_net(seed=3)
@@ -175,6 +177,29 @@ def test_exported_program(tmp_path: Path, photos: NDArray[np.uint8], batch: int 
         load_model(str(tmp_path / "net.pt2"), arch="python:a:b")
 
 
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("batch", [None, 4])
+def test_a_package_of_compiled_code(tmp_path: Path, photos: NDArray[np.uint8], batch: int | None) -> None:
+    net = export(tmp_path / "net.pt2", batch=batch)
+    program = torch.export.load(tmp_path / "net.pt2")
+    path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "compiled.pt2"))
+    model = load_model(path, trusted=True, input_size=32, batch=batch, max_batch=5)
+    assert check_model(model) == []
+    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    np.testing.assert_allclose(model(photos), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_compile(photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function: compile_(function, backend="eager"))
+    plain, compiled = (as_model(tiny_net(seed=1), input_size=32, compile=on) for on in (False, True))
+    np.testing.assert_allclose(compiled(photos), plain(photos), rtol=1e-5, atol=1e-5)
+    assert compiled.spec.weights == plain.spec.weights
+    assert compiled.spec.digest != plain.spec.digest
+    assert check_model(compiled) == []
+
+
 def rewritten(path: Path, change: Any) -> Path:
     """The archive with parts that `change(name, content)` made."""
     target = path.with_name("changed.pt2")
@@ -234,8 +259,17 @@ def test_exported_programs_are_looked_into(tmp_path: Path) -> None:
     same = rewritten(tmp_path / "net.pt2", compiled)
     with zipfile.ZipFile(same, "a") as archive:
         archive.writestr("net/data/aotinductor/model/code.so", b"")
-    with pytest.raises(ModelFileError, match="compiled code"):
+    with pytest.raises(OptionError, match=r"compiled code.*trusted=true"):
         load_model(str(same))
+    with pytest.raises(OptionError, match="input_size"):
+        load_model(str(same), trusted=True)
+    with pytest.raises(ModelFileError, match="package of AOTInductor"):
+        load_model(str(same), trusted=True, input_size=32)
+    objects = rewritten(tmp_path / "net.pt2", compiled)
+    with zipfile.ZipFile(objects, "a") as archive:
+        archive.writestr("net/data/executorch/code.pte", b"")
+    with pytest.raises(ModelFileError, match="compiled code"):
+        load_model(str(objects), trusted=True, input_size=32)
     (tmp_path / "text.pt2").write_text("hello")
     with pytest.raises(ModelFileError, match="not an exported program"):
         load_model(str(tmp_path / "text.pt2"))

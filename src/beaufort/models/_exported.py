@@ -22,7 +22,8 @@ from beaufort.models.spec import ModelError, ModelFileError
 
 _SLACK = 1 << 24
 _LONGEST_EXPRESSION = 10_000
-_COMPILED = ("/data/aotinductor/", "/data/executorch/")
+_AOT_INDUCTOR = "/data/aotinductor/"
+_COMPILED = (_AOT_INDUCTOR, "/data/executorch/")
 _OBJECTS = ("custom_obj_", "opaque_obj_")
 _OPERATIONS = ("torch.ops.", "_operator.", "math.", "torch.sym_")
 _ARITHMETIC = (
@@ -68,6 +69,30 @@ def open_exported(file: Path) -> Exported:
     size = None if height is None or width is None else (height, width)
     resize = None if size is None else size[0] if size[0] == size[1] else size
     return Exported(module, Preprocessing(size=size, resize=resize, channels=channels), batch)
+
+
+def is_compiled(file: Path) -> bool:
+    """Whether a file is a package of AOTInductor; false for damaged files."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return any(_AOT_INDUCTOR in f"/{name}" for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return False
+
+
+def open_compiled(file: Path) -> tuple[Any, str]:
+    """Return the function in a package of AOTInductor, and the kind of device that it was compiled for.
+
+    This runs native code from the file.
+    """
+    torch = require("torch", "torch", what="torch models")
+    try:
+        package = torch._inductor.aoti_load_package(str(file))
+    except Exception as error:  # damaged files raise errors of any class
+        raise ModelFileError(
+            f"torch cannot open {file} as a package of AOTInductor: {error!s:.300}"
+        ) from None
+    return package, str(package.get_metadata()["AOTI_DEVICE_KEY"])
 
 
 def _problems(archive: zipfile.ZipFile, size: int) -> Iterator[str]:

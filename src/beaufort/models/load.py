@@ -69,17 +69,22 @@ class Adapter:
 adapters: Registry[Adapter] = Registry("kind of model", group="beaufort.model_kinds")
 """Adapters by kind."""
 
+_SUFFIXES = {".onnx": "onnx", ".pt2": "torch", ".xml": "openvino", ".tflite": "litert"}
+"""Kinds of files that are recognized by their names."""
+
 models: Registry[str] = Registry("model")
 """Models registered by name: `models.register("house-net", "python:house.nets:resnet")`."""
 
 
 def _register(kind: str, example: str, summary: str, *packages: str) -> None:
-    extra = kind if "torch" in packages else ""
+    extra = "" if packages in ((), ("onnxruntime",)) else kind
     loads = f"beaufort.models.{kind}:load"
     adapters.register(kind, Adapter(kind, loads, packages, extra, example, summary))
 
 
 _register("onnx", "onnx:resnet50.onnx", "ONNX file, run by ONNX Runtime", "onnxruntime")
+_register("openvino", "openvino:model.xml", "OpenVINO model, or an ONNX file run by OpenVINO", "openvino")
+_register("litert", "litert:model.tflite", "LiteRT (TensorFlow Lite) model", "ai_edge_litert")
 _register("python", "python:package.module:factory", "function that returns a model or a torch module")
 _register("torch", "torch:model.pt2", "exported program, or a state dict with arch=python:…", "torch")
 _register("timm", "timm:resnet50.a1_in1k", "model of timm", "torch", "torchvision", "timm")
@@ -106,7 +111,7 @@ def load_model(
 
     Args:
         text: `kind:name`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
-            `.pt2`; a URL; or the name of a registered model.
+            `.pt2`, `.xml` (OpenVINO) or `.tflite`; a URL; or the name of a registered model.
         filter: an image filter to apply before the model, such as `clahe:clip=2,tiles=8`; or a list of them.
         **options: options of the kind's `load` function, among them `PreprocessingOptions`.
     """
@@ -155,7 +160,7 @@ def _split(text: str) -> tuple[str, str]:
         raise OptionError(f"missing name in model {text!r}; {_accepted()}")
     if re.fullmatch(r"\w+", kind) and colon and len(kind) > 1:
         raise UnknownNameError(unknown_message("kind of model", kind, {**adapters, "https": None}))
-    for suffix, adapter in ((".onnx", "onnx"), (".pt2", "torch")):
+    for suffix, adapter in _SUFFIXES.items():
         if text.lower().endswith(suffix):
             return adapter, text
     near = get_close_matches(text, model_names())

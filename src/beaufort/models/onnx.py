@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import MissingExtraError, OptionError
 from beaufort._core.optional import installed
 from beaufort._core.validation import validate_choice, validate_file, validate_integer
+from beaufort.models._declared import DeclaredInput, declared_input, file_network
 from beaufort.models.network import Network
 from beaufort.models.onnx_format import RESIZE, onnx_files
-from beaufort.models.options import DeviceOptions, make_spec
-from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import ModelError, ModelFileError, digest_of_files
+from beaufort.models.options import DeviceOptions
+from beaufort.models.spec import ModelError, ModelFileError, ModelSpec, digest_of_files
 
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
+_CPU = "CPUExecutionProvider"
 _NAME_KEYS = ("names", "class_names", "classes", "labels")
 """Metadata keys under which exporters write class names."""
 
 
-def load(path: str, *, output: str | None = None, **options: Unpack[DeviceOptions]) -> Network:
+def load(
+    path: str, *, output: str | None = None, provider: str | None = None, **options: Unpack[DeviceOptions]
+) -> Network:
     """Return the network in an ONNX file.
 
     Input size, layout, dtype and a fixed batch size are read from the file. The default is RGB in [0, 1]
@@ -38,53 +40,59 @@ def load(path: str, *, output: str | None = None, **options: Unpack[DeviceOption
     Args:
         path: the file; weights in other files must be in its folder.
         output: name of the output with the logits; the first by default.
+        provider: execution provider of ONNX Runtime by name, such as `TensorRT`, with options as in
+            `TensorRT,trt_fp16_enable=1`; part of the digest. By default, `device` selects CPU or CUDA.
         **options: see `DeviceOptions`; classes are read from the file if not given.
     """
     file = validate_file("ONNX model", path, ModelFileError)
     weights = digest_of_files(onnx_files(file))
-    session, device = _session(file, str(options.get("device", "auto")), options.get("threads"))
+    device = str(options.get("device", "auto"))
+    if provider is not None and device != "auto":
+        raise OptionError("provider and device cannot be used together; provider options select a device")
+    session, used = _session(file, device, provider, options.get("threads"))
     metadata = session.get_modelmeta().custom_metadata_map
-    entry, fixed_batch, base = _input(session, metadata, file)
+    entry, declared = _input(session, metadata, file)
     outputs = {node.name: node for node in session.get_outputs()}
     if output is not None:
         validate_choice(f"output of {file}", output, outputs)
     exit_ = outputs[output or next(iter(outputs))]
-    spec = make_spec(
-        options,
-        default_name=file.stem,
-        source=f"onnx:{path}",
-        base=base,
-        weights=weights,
-        details={"output": output} if output else None,
-    )
-    changed = spec.preprocessing
-    if base.size not in (None, changed.size) and changed.layout == base.layout:
-        raise OptionError(f"input_size must be {base.size}, which is fixed in {file}, got {changed.size}")
-    if spec.classes is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
-        spec = replace(spec, classes=exit_.shape[1])
-    if spec.class_names is None:
-        spec = replace(spec, class_names=names_in(metadata, spec.classes))
 
-    def forward(batch: NDArray[Any]) -> NDArray[Any]:
-        count = len(batch)
-        if fixed_batch and count < fixed_batch:
-            padding = np.zeros((fixed_batch - count, *batch.shape[1:]), batch.dtype)
-            batch = np.concatenate([batch, padding])
+    def run(batch: NDArray[Any]) -> Any:
         try:
-            logits = np.asarray(session.run([exit_.name], {entry.name: batch})[0])[:count]
+            return session.run([exit_.name], {entry.name: batch})[0]
         except Exception as error:  # ONNX Runtime's errors have no other common base
             raise ModelError(f"ONNX Runtime cannot run {file}: {_first_line(error)}") from None
-        return logits.reshape(count, -1) if set(logits.shape[2:]) == {1} else logits
 
-    limits = [limit for limit in (fixed_batch, options.get("max_batch")) if limit is not None]
-    return Network(spec, forward, device, min(limits, default=None)).with_class_count()
+    def complete(spec: ModelSpec) -> ModelSpec:
+        if spec.classes is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
+            spec = replace(spec, classes=exit_.shape[1])
+        if spec.class_names is None:
+            spec = replace(spec, class_names=names_in(metadata, spec.classes))
+        return spec
+
+    details = {"output": output, "provider": provider}
+    return file_network(
+        f"onnx:{path}",
+        file,
+        declared,
+        run,
+        options,
+        weights=weights,
+        device=used,
+        details={name: value for name, value in details.items() if value is not None},
+        complete=complete,
+    )
 
 
-def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
+def _session(file: Path, device: str, provider: str | None, threads: int | None) -> tuple[Any, str]:
     if not installed("onnxruntime"):
         raise MissingExtraError("ONNX models need onnxruntime: pip install onnxruntime")
     onnxruntime = import_module("onnxruntime")
-    providers, used = _providers(onnxruntime.get_available_providers(), device)
+    available = onnxruntime.get_available_providers()
+    if provider is not None:
+        providers, used = _named_provider(available, provider)
+    else:
+        providers, used = _providers(available, device)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.use_deterministic_compute = True
@@ -99,57 +107,65 @@ def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
         )
     except Exception as error:  # ONNX Runtime's errors have no other common base
         raise ModelFileError(f"ONNX Runtime cannot open {file}: {_first_line(error)}") from None
-    if used != "cpu" and session.get_providers()[0] == "CPUExecutionProvider":
+    if used != "cpu" and session.get_providers()[0] == _CPU:
+        if provider is not None:
+            raise ModelError(f"ONNX Runtime cannot use the execution provider {provider!r} for {file}")
         if device != "auto":
             raise ModelError(f"ONNX Runtime cannot use the device {device!r}; use device='cpu'")
         used = "cpu"
     return session, used
 
 
-def _providers(available: list[str], device: str) -> tuple[list[Any], str]:
+def _named_provider(available: Sequence[str], text: str) -> tuple[list[Any], str]:
+    """Return an execution provider with its options, before the CPU, and its short name."""
+    name, *settings = text.split(",")
+    names = {one.removesuffix("ExecutionProvider").lower(): one for one in available}
+    short = name.strip().removesuffix("ExecutionProvider").lower()
+    if short not in names:
+        listed = ", ".join(one.removesuffix("ExecutionProvider") for one in available)
+        raise OptionError(f"execution provider {name!r:.60} is not installed; this ONNX Runtime has {listed}")
+    pairs = [setting.partition("=") for setting in settings]
+    if any(not key.strip() or not equals for key, equals, _ in pairs):
+        raise OptionError(f"provider must be written as NAME,OPTION=VALUE,…, got {text!r:.80}")
+    chosen = (names[short], {key.strip(): value.strip() for key, _, value in pairs})
+    return ([chosen] if names[short] == _CPU else [chosen, _CPU]), short
+
+
+def _providers(available: Sequence[str], device: str) -> tuple[list[Any], str]:
     has_cuda = "CUDAExecutionProvider" in available
     if device == "cpu" or (device == "auto" and not has_cuda):
-        return ["CPUExecutionProvider"], "cpu"
+        return [_CPU], "cpu"
     kind, _, index = ("cuda", "", "") if device == "auto" else str(device).partition(":")
     if kind != "cuda" or not (index or "0").isdecimal():
-        raise OptionError(f"device must be auto, cpu, cuda or cuda:0 for ONNX files, got {device!r:.60}")
+        raise OptionError(
+            f"device must be auto, cpu, cuda or cuda:0 for ONNX files, got {device!r:.60}; provider= names "
+            "other execution providers"
+        )
     if not has_cuda:
         raise MissingExtraError(
             f"device {device!r} needs an ONNX Runtime with CUDA: pip install onnxruntime-gpu"
         )
     settings = {"device_id": index or "0", "use_tf32": "0"}
-    return [("CUDAExecutionProvider", settings), "CPUExecutionProvider"], f"cuda:{index or 0}"
+    return [("CUDAExecutionProvider", settings), _CPU], f"cuda:{index or 0}"
 
 
-def _input(session: Any, metadata: Mapping[str, str], file: Path) -> tuple[Any, int | None, Preprocessing]:
-    """Return the input node, its fixed batch size and the preprocessing."""
+def _input(session: Any, metadata: Mapping[str, str], file: Path) -> tuple[Any, DeclaredInput]:
+    """Return the input node and what it declares."""
     inputs = session.get_inputs()
-    shape: Any = inputs[0].shape if len(inputs) == 1 and inputs[0].type in _TYPES else ()
-    last = len(shape) == 4 and shape[3] in (1, 3) and shape[1] not in (1, 3)
-    sides, channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1] if shape else 0)
-    if len(shape) != 4 or (isinstance(channels, int) and channels not in (1, 3)):
+    if len(inputs) != 1 or inputs[0].type not in _TYPES:
         found = ", ".join(f"{node.name} {node.type} {node.shape}" for node in inputs) or "none"
-        raise ModelError(
-            f"{file} must have one input with four axes, 1 or 3 channels and type {' or '.join(_TYPES)}, got "
-            f"{found}"
-        )
-    dtype = _TYPES[inputs[0].type]
-    size = tuple(sides) if all(isinstance(side, int) and side > 0 for side in sides) else None
+        raise ModelError(f"{file} must have one input of type {' or '.join(_TYPES)}, got {found}")
     resize = _parsed(metadata[RESIZE]) if RESIZE in metadata else None
     resize = tuple(resize) if isinstance(resize, list) else resize
-    if resize not in (None, size):
+    preprocessing, batch = declared_input(file, inputs[0].shape, _TYPES[inputs[0].type])
+    if resize not in (None, preprocessing.size):
         raise ModelError(
-            f"{RESIZE} in the metadata of {file} must be its input size {size}, got {resize!r:.60}"
+            f"{RESIZE} in the metadata of {file} must be its input size {preprocessing.size}, got "
+            f"{resize!r:.60}"
         )
-    preprocessing = Preprocessing(
-        size=size,
-        resize=None if size is None else resize or (size[0] if size[0] == size[1] else size),
-        channels=channels if isinstance(channels, int) else 3,
-        value_range="0..255" if dtype == "uint8" else "0..1",
-        layout="NHWC" if last else "NCHW",
-        dtype=dtype,
-    )
-    return inputs[0], shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None, preprocessing
+    if resize is not None:
+        preprocessing = replace(preprocessing, resize=resize)
+    return inputs[0], DeclaredInput(preprocessing, batch)
 
 
 def _first_line(error: Exception) -> str:

@@ -66,6 +66,8 @@ class TorchOptions(DeviceOptions, total=False):
     """Use the memory format channels last; faster on some devices."""
     tf32: bool
     """Allow TensorFloat-32 on a GPU; faster, less precise, and part of the digest."""
+    compile: bool
+    """Compile the module with `torch.compile`; part of the digest."""
 
 
 def option_names(load: Callable[..., Any]) -> tuple[str, ...]:
@@ -190,7 +192,10 @@ def parse_options(texts: Iterable[str]) -> dict[str, Any]:
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TEXTS = frozenset(
-    {"name", "version", "digest", "token", "range", "device", "arch", "templates", "label_space", "filter"}
+    {
+        *("name", "version", "digest", "token", "range", "device", "arch", "templates", "label_space"),
+        *("filter", "output", "precision", "provider"),
+    }
 )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError
 from beaufort._core.optional import require
 from beaufort._core.validation import validate_file, validate_integer
-from beaufort.models._exported import open_exported
+from beaufort.models._exported import is_compiled, open_compiled, open_exported
 from beaufort.models.network import Network
 from beaufort.models.options import TorchOptions, make_spec
 from beaufort.models.preprocessing import Preprocessing
@@ -25,15 +25,25 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema")
 """Keys under which training programs store the state dict in a checkpoint."""
 
 
-def load(path: str, *, arch: str | None = None, **options: Unpack[TorchOptions]) -> Network:
+def load(
+    path: str,
+    *,
+    arch: str | None = None,
+    trusted: bool = False,
+    batch: int | None = None,
+    **options: Unpack[TorchOptions],
+) -> Network:
     """Return the network in a file of torch.
 
     An exported program (`.pt2`) contains its architecture and input size; a state dict (`.pt`, `.pth`,
-    `.th`, `.safetensors`, …) requires `arch`. The default input is RGB in [0, 1].
+    `.th`, `.safetensors`, …) requires `arch`. A package of AOTInductor (`.pt2`) is compiled code, which does
+    not check its input: it requires `trusted` and `input_size`. The default input is RGB in [0, 1].
 
     Args:
         path: the file. Pickled modules are rejected: a pickle can run any program.
         arch: `python:package.module:factory`, which returns the module for the state dict.
+        trusted: whether a package of AOTInductor may be run, as any program of its author.
+        batch: the only batch size that the package was compiled for; None if any.
         **options: see `TorchOptions`.
     """
     torch = require("torch", "torch", what="torch models")
@@ -41,6 +51,8 @@ def load(path: str, *, arch: str | None = None, **options: Unpack[TorchOptions])
     if file.suffix == ".pt2":
         if arch is not None:
             raise OptionError(f"arch cannot be used with {path}, which is an exported program")
+        if is_compiled(file):
+            return _compiled(path, file, trusted, batch, options)
         program = open_exported(file)
         limits = [limit for limit in (program.batch, options.get("max_batch")) if limit is not None]
         options["max_batch"] = min(limits, default=None)
@@ -67,6 +79,38 @@ def load(path: str, *, arch: str | None = None, **options: Unpack[TorchOptions])
     load_weights(module, file)
     details = {"architecture": arch}
     return from_module(module, default_name=file.stem, source=f"torch:{path}", details=details, **options)
+
+
+def _compiled(path: str, file: Path, trusted: bool, batch: int | None, options: TorchOptions) -> Network:
+    """Return the network in a package of AOTInductor."""
+    torch = require("torch", "torch", what="torch models")
+    if not trusted:
+        raise OptionError(
+            f"{path} contains compiled code, which runs as a program with all your rights; pass trusted=true "
+            "if you trust its author"
+        )
+    if options.get("input_size") is None:
+        raise OptionError(
+            f"{path} requires input_size=, and batch= if it was compiled for one batch size: compiled code "
+            "does not check its input"
+        )
+    if batch is not None:
+        options["max_batch"] = min(validate_integer("batch", batch, 1), options.get("max_batch") or batch)
+    program, device = open_compiled(file)
+    if torch.device(choose_device(options.get("device", device))).type != device:
+        raise OptionError(f"{path} was compiled for device={device}, got {options.get('device')!r}")
+    options.setdefault("device", device)
+    network = from_module(
+        torch.nn.Identity(),
+        run=program,
+        default_name=file.stem,
+        source=f"torch:{path}",
+        weights=digest_of_files([file]),
+        fixed_batch=batch,
+        exported=True,
+        **options,
+    )
+    return replace(network, differentiable=None)
 
 
 def from_module(
@@ -117,9 +161,15 @@ def from_module(
         source=source,
         base=base or Preprocessing(),
         weights=weights,
-        details={**(details or {}), **({"tf32": True} if tf32 else {})},
+        details={
+            **(details or {}),
+            **({"tf32": True} if tf32 else {}),
+            **({"compile": True} if options.get("compile") else {}),
+        },
     )
-    compiled = hasattr(module, "_orig_mod")
+    if options.get("compile"):
+        module, run = (module, torch.compile(run)) if run is not None else (torch.compile(module), None)
+    compiled = hasattr(module, "_orig_mod") or bool(options.get("compile"))
     largest = fixed_batch or 0
 
     def prepared(batch: Any) -> Any:
