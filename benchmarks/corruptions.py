@@ -252,20 +252,20 @@ def peer(
             raise SystemExit("the process of the peer failed; its message is above")
         return json.loads(line)
 
-    def ask(name: str, severity: int) -> list[float]:
+    def call(name: str, severity: int) -> list[float]:
         to_peer.write(json.dumps({"name": name, "severity": severity, "calls": BURST}) + "\n")
         to_peer.flush()
         return [taken / 1e6 for taken in reply()[1:]]
 
     try:
-        yield ask, reply()
+        yield call, reply()
     finally:
         to_peer.close()
         process.wait()
 
 
 def beside_the_peer(
-    image: np.ndarray, ask: Callable[[str, int], list[float]], severity: int, repeats: int
+    image: np.ndarray, call: Callable[[str, int], list[float]], severity: int, repeats: int
 ) -> list[Row]:
     """Time both on one image in alternating turns, so that a busy machine slows both."""
     names = get_corruption_names("all")
@@ -274,14 +274,14 @@ def beside_the_peer(
         for i in range(WARM_UP):
             corrupt(image, name, severity, image_id=i)
     for name in live:
-        ask(name, severity)
+        call(name, severity)
     ours: dict[str, list[float]] = {name: [] for name in names}
     theirs: dict[str, list[float]] = {name: [] for name in live}
     for turn in range(repeats):
         for name in names:
             ours[name] += our_turn(image, name, severity, turn)
             if name in theirs:
-                theirs[name] += ask(name, severity)
+                theirs[name] += call(name, severity)
     return [
         Row(
             name,

@@ -42,10 +42,10 @@ class _Server(ThreadingHTTPServer):
         with self.lock:
             self.listings += 1
             found, more = self._found(prefix, delimiter, after)
-            told = "".join(map(self._told, found))
+            output = "".join(map(self._told, found))
         token = f"<NextContinuationToken>{escape(found[-1])}</NextContinuationToken>" if more else ""
         truncated = f"<IsTruncated>{str(more).lower()}</IsTruncated>"
-        return f"<ListBucketResult>{truncated}{token}{told}</ListBucketResult>"
+        return f"<ListBucketResult>{truncated}{token}{output}</ListBucketResult>"
 
     def _found(self, prefix: str, delimiter: str, after: str) -> tuple[list[str], bool]:
         """Return keys and, up to the delimiter, directories after `after`, and whether there are more."""
@@ -85,8 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _answer(self) -> None:
-        asked = urlsplit(self.path)
-        words = {name: values[0] for name, values in parse_qs(asked.query).items()}
+        requested = urlsplit(self.path)
+        words = {name: values[0] for name, values in parse_qs(requested.query).items()}
         if self.command == "GET" and words.get("list-type") == "2":
             time.sleep(self.server.pause)
             after = words.get("continuation-token", "")
@@ -97,14 +97,14 @@ class _Handler(BaseHTTPRequestHandler):
         connection = http.client.HTTPConnection(self.server.behind, timeout=60)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _PASSED_ON}
         connection.request(self.command, self.path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
+        result = connection.getresponse()
+        content = result.read()
         connection.close()
-        if self.command == "PUT" and answer.status == 200:
-            key = unquote(asked.path).lstrip("/").partition("/")[2]
+        if self.command == "PUT" and result.status == 200:
+            key = unquote(requested.path).lstrip("/").partition("/")[2]
             now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-            self.server.add(key, f"{len(body)} {now} {answer.headers['ETag']}")
-        self._reply(answer.status, dict(answer.headers), content)
+            self.server.add(key, f"{len(body)} {now} {result.headers['ETag']}")
+        self._reply(result.status, dict(result.headers), content)
 
     def _reply(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
         self.send_response(status)

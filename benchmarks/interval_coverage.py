@@ -352,10 +352,10 @@ def pairs(repeats: int, models: int = 7) -> None:
     print("| images | family | told apart, of 21 | false alarms |")
     print("|---:|---|---:|---:|")
     for images in (300, 1000):
-        told = dict.fromkeys(
+        output = dict.fromkeys(
             ("Gaffke, Bonferroni over 63", "paired, Bonferroni over 21", "paired, max-T"), 0.0
         )
-        alarms = dict.fromkeys(told, 0)
+        alarms = dict.fromkeys(output, 0)
         for gap in (0.0, 0.12):
             rng = np.random.default_rng([images, round(100 * gap)])
             for _ in range(repeats):
@@ -371,17 +371,17 @@ def pairs(repeats: int, models: int = 7) -> None:
                 narrow = [paired_p_value(values) for values in each]
                 joint = 1 - simultaneous(columns, chosen).level(0.95)
                 limits = ((wide, 0.05 / 63), (narrow, 0.05 / 21), (narrow, joint))
-                for name, (p_values, limit) in zip(told, limits, strict=True):
+                for name, (p_values, limit) in zip(output, limits, strict=True):
                     found = sum(p < limit for p in p_values)
                     if gap:
-                        told[name] += found / repeats
+                        output[name] += found / repeats
                     else:
                         alarms[name] += bool(found)
-        for name in told:
-            record(f"pairs told apart, {name}, {images} images", told[name], "of 21")
+        for name in output:
+            record(f"pairs told apart, {name}, {images} images", output[name], "of 21")
             record(f"false alarms, {name}, {images} images", 100 * alarms[name] / repeats, "%")
             print(
-                f"| {images:,} | {name} | {told[name]:.1f} | {100 * alarms[name] / repeats:.1f} % |",
+                f"| {images:,} | {name} | {output[name]:.1f} | {100 * alarms[name] / repeats:.1f} % |",
                 flush=True,
             )
 

@@ -67,13 +67,13 @@ def precision(repeats: int) -> None:
         rng = np.random.default_rng(1)
         hits, used = 0, []
         for _ in range(repeats):
-            values, truth = _photos(rng, accuracy, concentration)
+            values, expected = _photos(rng, accuracy, concentration)
             for count in looks(len(values)):
                 estimate = mean_interval(values[:count])
                 if estimate.half_width <= wanted:
                     break
             used.append(count)
-            hits += estimate.low <= truth <= estimate.high
+            hits += estimate.low <= expected <= estimate.high
         record(f"coverage, {name}", hits / repeats, "")
         print(f"| {name} | {100 * wanted:g} | {statistics.mean(used):,.0f} | {hits / repeats:.1%} |")
 

@@ -147,7 +147,7 @@ def fill_store(
     Clean digits are easier than corrupted ones. `skip` leaves the last conditions of the last model out;
     another `luck` gives other answers; other `weights` make other models of these names.
     """
-    asked = get_suite(suite) if isinstance(suite, str) else suite
+    requested = get_suite(suite) if isinstance(suite, str) else suite
     store = FileStore(path)
     rng = np.random.default_rng(1)
     labels = rng.integers(0, CLASSES, images)
@@ -155,24 +155,24 @@ def fill_store(
     rng = np.random.default_rng([2, luck])
     ids = [f"digit/{i}" for i in range(images)]
     facts = {"name": data, "digest": f"digest of {data} {images}"}
-    prepare = [*([] if asked.scale == "mnist" else ["rgb"]), *map(str, asked.prepare)]
+    prepare = [*([] if requested.scale == "mnist" else ["rgb"]), *map(str, requested.prepare)]
     for number, (name, skill) in enumerate(models.items()):
         model = {"name": name, "digest": f"sha256:{name}{weights}", "preprocessing": {}}
-        conditions = asked.conditions(data)
+        conditions = requested.conditions(data)
         if skip and number == len(models) - 1:
             conditions = conditions[:-skip]
         for condition in conditions:
             easier = 0.5 if condition.clean else 1.0
             chance = skill if alike == 0 else np.clip(skill + alike * (0.5 - hardness) * easier, 0, 1)
             right = rng.random(images) < (chance if not condition.clean else np.sqrt(chance))
-            answer = np.where(right, labels, (labels + 1) % CLASSES)
+            output = np.where(right, labels, (labels + 1) % CLASSES)
             logits = rng.normal(0, 1, (images, CLASSES)).astype(np.float32)
-            logits[np.arange(images), answer] = 4
-            about = {**condition.facts(scale=asked.scale, seed=seed), "prepare": prepare}
+            logits[np.arange(images), output] = 4
+            about = {**condition.facts(scale=requested.scale, seed=seed), "prepare": prepare}
             store.write(Cell(model, facts, about), 0, predictions(ids, labels, logits), {"command": ["made"]})
     if record:
-        about = {"suite": asked.as_dict(), "data": facts, "seed": seed, "models": sorted(models)}
-        named = get_baseline(asked.baseline).classes if asked.baseline in BASELINE_NAMES else CLASSES
+        about = {"suite": requested.as_dict(), "data": facts, "seed": seed, "models": sorted(models)}
+        named = get_baseline(requested.baseline).classes if requested.baseline in BASELINE_NAMES else CLASSES
         classes = [str(label) for label in range(named or CLASSES)]  # a published baseline's own
         store.write_run(about, {"images": images, "classes": classes, "time": "2026"})
     return store
@@ -222,7 +222,9 @@ def browse(browser: Any) -> Iterator[Callable[..., Any]]:
         start = "/".join(url.split("/")[:3])
         page.on(
             "request",
-            lambda asked: None if asked.url.startswith((start, "data:")) else wrong.append(asked.url),
+            lambda requested: (
+                None if requested.url.startswith((start, "data:")) else wrong.append(requested.url)
+            ),
         )
         page.goto(url)
         return page

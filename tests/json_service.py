@@ -23,11 +23,11 @@ class Reply(NamedTuple):
 class JsonService:
     """A server that `answer` speaks for: it is called with the path, the headers and what was sent."""
 
-    def __init__(self, answer: Callable[[str, Mapping[str, str], Any], Reply]) -> None:
+    def __init__(self, output: Callable[[str, Mapping[str, str], Any], Reply]) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                content, status, headers = answer(self.path, dict(self.headers), body)
+                content, status, headers = output(self.path, dict(self.headers), body)
                 text = content if isinstance(content, bytes) else json.dumps(content).encode()
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(text)), **headers}.items():

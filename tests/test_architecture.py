@@ -22,7 +22,7 @@ def test_the_table_is_up_to_date() -> None:
     assert len(re.findall(r"^\| \d \w+ \| `\w+` \|", text, re.MULTILINE)) == sum(map(len, rows))
 
 
-def test_every_part_says_what_it_is_for() -> None:
+def test_every_package_states_its_purpose() -> None:
     for row in architecture.layers():
         for name in row:
             assert len(architecture.purpose(name)) > 10, name

@@ -82,11 +82,13 @@ def test_the_slurm_script_runs(tmp_path: Path) -> None:
         "SLURM_CPUS_PER_TASK": "1",
     }
     given = "--model python:toymodule:toy --corruption fog,contrast --severity 1-2 --data toys --store kept"
-    with place, (tmp_path / "told").open("w+") as told:  # not a pipe: daemons would keep it open
+    with place, (tmp_path / "told").open("w+") as result:  # not a pipe: daemons would keep it open
         command = ["./cluster.sh", *shlex.split(given)]
-        ended = subprocess.run(command, cwd=tmp_path, env=environment, stdout=told, stderr=told, check=False)
-        told.seek(0)
-        text = told.read()
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=environment, stdout=result, stderr=result, check=False
+        )
+        result.seek(0)
+        text = result.read()
     assert ended.returncode == 0, text
     assert "20 images, 5 conditions" in text
     assert len(list((tmp_path / "kept").rglob("*.parquet"))) == 5

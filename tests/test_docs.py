@@ -133,7 +133,7 @@ def test_the_command_output_in_the_readme_is_real(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
-def test_what_is_imported_is_in_the_reference(page: Path) -> None:
+def test_imported_names_are_in_the_reference(page: Path) -> None:
     """Modules that are not there may change without notice; a page does not teach them."""
     imports = re.compile(r"^(?:from|import) (beaufort[\w.]*)(?: import (.*))?", re.MULTILINE)
     for block in blocks(page):

@@ -144,7 +144,7 @@ def test_one_class_name_is_one_class() -> None:
     assert not twice
 
 
-def test_the_front_door_has_about_twenty_names_that_exist() -> None:
+def test_public_names_of_the_package() -> None:
     assert len(beaufort.__all__) <= 22
     for name in (*beaufort.__all__, *beaufort._HOMES):
         assert getattr(beaufort, name) is not None

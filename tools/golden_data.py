@@ -144,12 +144,12 @@ def from_folder(folder: Path) -> Iterator[Entry]:
 def _photos(path: Path, scale: str) -> Iterator[Entry]:
     with np.load(path.with_suffix(".npz")) as stored:
         seeds = dict(zip(stored["seed_keys"].tolist(), stored["seed_values"].tolist(), strict=True))
-        pictures = dict(zip(stored["input_names"].tolist(), stored["inputs"], strict=True))
+        images = dict(zip(stored["input_names"].tolist(), stored["inputs"], strict=True))
         for key in [key for key in stored.files if key.startswith("out/")]:
-            _, name, severity, picture = key.split("/")
-            seed = seeds[f"{name}/{severity}/{picture}"]
+            _, name, severity, image = key.split("/")
+            seed = seeds[f"{name}/{severity}/{image}"]
             wanted = _today(stored, key)[None]
-            yield Entry(scale, name, int(severity), picture, pictures[picture][None], wanted, (seed,))
+            yield Entry(scale, name, int(severity), image, images[image][None], wanted, (seed,))
 
 
 def _today(stored: Any, key: str) -> Bytes:
@@ -162,14 +162,14 @@ def from_pack(path: Path = PACK) -> Iterator[Entry]:
     """Yield the outputs in the repository."""
     with zipfile.ZipFile(path) as pack:
         manifest = json.loads(pack.read("manifest.json"))
-        pictures = {name: _unpack(pack, name, shape) for name, shape in manifest["pictures"].items()}
+        all_images = {name: _unpack(pack, name, shape) for name, shape in manifest["pictures"].items()}
         for key, about in manifest["entries"].items():
-            scale, name, severity, picture = key.split("/")
-            images = pictures[f"{scale}/{picture}"]
+            scale, name, severity, image = key.split("/")
+            images = all_images[f"{scale}/{image}"]
             kept = _unpack(pack, key, (len(images), about["rows"], *images.shape[2:]))
             wanted = kept + images[:, : about["rows"]] if about["difference"] else kept
             level = None if severity == "published" else int(severity)
-            yield Entry(scale, name, level, picture, images, wanted, tuple(about["seeds"]))
+            yield Entry(scale, name, level, image, images, wanted, tuple(about["seeds"]))
 
 
 def write_pack(entries: Iterable[Entry], about: dict[str, Any], path: Path = PACK) -> None:

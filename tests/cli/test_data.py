@@ -68,7 +68,7 @@ def test_pull_list_and_verify(tmp_path: Path) -> None:
     )
 
 
-def test_tampered_files_are_told_and_removed(tmp_path: Path) -> None:
+def test_tampered_files_are_reported_and_removed(tmp_path: Path) -> None:
     run("data", "pull", "digits")
     (tmp_path / "digits" / "two").write_bytes(b"tampered")
     code, out, errors = run("data", "verify")

@@ -29,11 +29,11 @@ def invoke(*arguments: str, code: int = 0) -> str:
 
 def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "store")
-    asked = ["run", "--model", "demo:digits", "--data", str(digits), "--corruption", "contrast"]
-    asked += ["--severity", "3", "--store", store]
-    invoke(*asked)
-    told = json.loads(invoke(*asked, "--filter", "stretch:cut=1", "--filter", "clahe:tiles=4", "--json"))
-    assert {result["model"] for result in told["results"]} == {"digits+stretch-cut1+clahe-tiles4"}
+    options = ["run", "--model", "demo:digits", "--data", str(digits), "--corruption", "contrast"]
+    options += ["--severity", "3", "--store", store]
+    invoke(*options)
+    data = json.loads(invoke(*options, "--filter", "stretch:cut=1", "--filter", "clahe:tiles=4", "--json"))
+    assert {result["model"] for result in data["results"]} == {"digits+stretch-cut1+clahe-tiles4"}
     assert "digits+stretch-cut1+clahe-tiles4" in invoke(
         "compare", "--store", store, "digits", "digits+stretch-cut1+clahe-tiles4"
     )
@@ -42,21 +42,21 @@ def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "told"),
+    ("filters", "message"),
     [
         (["ten-crop"], "short side 32 bilinear, center 32×32, ten-crop of 28×28"),
         (["ten-crop:pad=2"], "short side 28 bilinear, center 28×28, ten-crop-pad2 of 28×28"),
         (["stretch", "clahe:tiles=4"], "short side 28 bilinear, center 28×28, stretch, clahe-tiles4"),
     ],
 )
-def test_check_prints_preprocessing(filters: list[str], told: str) -> None:
+def test_check_prints_preprocessing(filters: list[str], message: str) -> None:
     chosen = [part for one in filters for part in ("--filter", one)]
-    assert f"\npreprocessing: {told}, gray 0..1, " in invoke("check", "demo:digits", *chosen)
+    assert f"\npreprocessing: {message}, gray 0..1, " in invoke("check", "demo:digits", *chosen)
 
 
 def test_misspelled_filter_and_list_of_filters(digits: Path) -> None:
-    said = invoke("check", "demo:digits", "--filter", "strech", code=2)
-    assert said == "beaufort: unknown image filter 'strech'; did you mean 'stretch'?\n"
+    output = invoke("check", "demo:digits", "--filter", "strech", code=2)
+    assert output == "beaufort: unknown image filter 'strech'; did you mean 'stretch'?\n"
     names = [one["name"] for one in json.loads(invoke("ls", "filters", "--json"))]
     assert names == ["clahe", "equalize", "multi-crop", "nlm", "stretch", "ten-crop"]
     listed = invoke("ls", "filters")
@@ -78,5 +78,5 @@ def test_filters_passed_by_two_options_are_an_error(digits: Path) -> None:
 @pytest.mark.parametrize("option", [("--filter", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
 def test_place_options_of_runs_require_data(option: tuple[str, str], tmp_path: Path) -> None:
     for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):
-        told = invoke("place", *source, *option, code=2)
-        assert f"{option[0]} requires --data" in told
+        output = invoke("place", *source, *option, code=2)
+        assert f"{option[0]} requires --data" in output

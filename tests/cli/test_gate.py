@@ -45,7 +45,7 @@ def test_three_decisions_have_three_exit_codes(store: str) -> None:
     assert re.search(r"about [\d,]+ images would be needed", unknown)
 
 
-def test_what_an_undecided_gate_counts_as(store: str, tmp_path: Path) -> None:
+def test_exit_code_of_an_undecided_gate(store: str, tmp_path: Path) -> None:
     words = ("gate", "good", "--reference", "twin", "--store", store)
     for value, code in (("exit-3", 3), ("pass", 0), ("fail", 1)):
         junit = tmp_path / f"{value}.xml"
@@ -126,9 +126,7 @@ def test_one_image(fill: Fill) -> None:
     assert "(1 image, 95 % intervals)" in text
 
 
-def test_what_cannot_be_judged_ends_with_two(
-    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undecidable_gate_exits_with_two(fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new = fill("new", {"net": 0.9}).location
     other = fill("other", {"net": 0.9}, seed=3).location
     assert "seeds 0 and 3" in invoke("gate", "--store", new, "--reference", other, code=2)
@@ -294,7 +292,7 @@ def test_power_from_a_store(store: str, tmp_path: Path) -> None:
     )
 
 
-def test_groups_and_trainings_in_compare_and_report(store: str, tmp_path: Path) -> None:
+def test_groups_and_training_runs_in_compare_and_report(store: str, tmp_path: Path) -> None:
     file = columns(tmp_path, 300, 30)
     options = (
         "--group-by",
@@ -329,12 +327,12 @@ def test_groups_and_trainings_in_compare_and_report(store: str, tmp_path: Path) 
 
 
 def test_invalid_seeds_are_reported(store: str) -> None:
-    for text, told in (
+    for text, message in (
         ("net", "NAME=MODEL"),
         ("net=good", "at least two"),
         ("net=good,god", "did you mean 'good'"),
     ):
-        assert told in invoke("compare", "good", "bad", "--store", store, "--training-runs", text, code=2)
+        assert message in invoke("compare", "good", "bad", "--store", store, "--training-runs", text, code=2)
     twice = ("--training-runs", "net=good,bad", "--training-runs", "net=good,bad")
     assert "twice" in invoke("compare", "good", "bad", "--store", store, *twice, code=2)
 
@@ -349,7 +347,7 @@ def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
     assert "&lt;script&gt;1" in page.read_text(encoding="utf-8")
 
 
-def test_power_of_several_data_sets() -> None:
+def test_power_of_several_datasets() -> None:
     """A gate checks each dataset of a suite separately, because their images are different."""
     stated = ("--assume", "accuracy=40", "--drop", "3", "--json")
     parts = json.loads(invoke("power", "--suite", "imagenet-a", "--assume", "clean=90", *stated))["parts"]
@@ -359,7 +357,7 @@ def test_power_of_several_data_sets() -> None:
     assert "the stated accuracy," in parts[1]["source"]
     text = invoke("power", "--suite", "imagenet-a", "--assume", "accuracy=40", "--drop", "3")
     assert text.count("about 4,300 images: a gate fails") == 2
-    refused = invoke(
+    rejected = invoke(
         "power", "--suite", "imagenet-a", "--assume", "accuracy=40", "--drop", "3", "--seed", "1", code=2
     )
-    assert "--seed" in refused
+    assert "--seed" in rejected

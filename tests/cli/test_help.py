@@ -30,11 +30,11 @@ def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
 def test_help_names_types_that_people_read(path: tuple[str, ...]) -> None:
-    told = {option: CliRunner().invoke(app, [*path, option]) for option in ("-h", "--help")}
-    assert told["-h"].exit_code == 0
-    assert told["-h"].output == told["--help"].output
+    output = {option: CliRunner().invoke(app, [*path, option]) for option in ("-h", "--help")}
+    assert output["-h"].exit_code == 0
+    assert output["-h"].output == output["--help"].output
     for odd in ("<str>", "<int", "<bool>", "<path>", "<float", "list["):
-        assert odd not in told["-h"].output, odd
+        assert odd not in output["-h"].output, odd
 
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
@@ -100,8 +100,8 @@ def test_errors_of_grouped_values_name_the_key(words: list[str], facts: list[str
 
 def test_types() -> None:
     text = " ".join(CliRunner().invoke(app, ["corrupt", "-h"], env={"COLUMNS": "160"}).output.split())
-    for said in ("source PATH", "--corruption TEXT", "--seed INTEGER", "--format"):
-        assert said in text
+    for message in ("source PATH", "--corruption TEXT", "--seed INTEGER", "--format"):
+        assert message in text
     assert "--precision NUMBER" in " ".join(CliRunner().invoke(app, ["run", "-h"]).output.split())
 
 
@@ -127,14 +127,14 @@ ask() {{
 
 
 def test_completion_in_bash(shell: str) -> None:
-    asked = [
+    options = [
         ("beaufort che", "check"),
         ("beaufort store ver", "verify"),
         ("beaufort run --sui", "--suite"),
         ("beaufort run --suite imagenet-c-v", "imagenet-c-validation"),
         ("beaufort run --corruption fog,sno", "fog,snow"),
     ]
-    script = shell + "".join(f"ask {words}\n" for words, _ in asked)
+    script = shell + "".join(f"ask {words}\n" for words, _ in options)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
         ["bash", "--norc", "-c", script],
@@ -145,7 +145,7 @@ def test_completion_in_bash(shell: str) -> None:
         cwd=Path.cwd(),
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [answer for _, answer in asked], done.stderr
+    assert done.stdout.splitlines() == [output for _, output in options], done.stderr
 
 
 def test_numbers_in_sentences() -> None:

@@ -111,11 +111,11 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
-def ten(path: str, headers: Mapping[str, str], asked: Any) -> Reply:
+def ten(path: str, headers: Mapping[str, str], requested: Any) -> Reply:
     """A service of ten classes that knows whom it serves."""
     assert path == "/c?key=SECRET"
     assert headers["Authorization"] == "Bearer SECRET-TOKEN"
-    return Reply({"logits": [list(range(10))] * len(asked["images"])})
+    return Reply({"logits": [list(range(10))] * len(requested["images"])})
 
 
 def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path, suite: Path) -> None:

@@ -64,12 +64,12 @@ def test_a_suite_with_fractions_and_chains(folder: Path) -> None:
     assert "6 conditions" in invoke("validate", "mine.yaml")
     invoke(*RUN, "--suite", "mine.yaml")
     again = invoke(*RUN, "--suite", "mine.yaml", "--json")
-    told = json.loads(again)
-    assert {one["condition"].partition("/")[2] for one in told["results"]} == {
+    data = json.loads(again)
+    assert {one["condition"].partition("/")[2] for one in data["results"]} == {
         *("", "contrast@1", "contrast@2.5", "contrast@5"),
         *(CHAIN, "contrast@1.5+gaussian_noise@2"),
     }
-    assert all(one["reused"] for one in told["results"])
+    assert all(one["reused"] for one in data["results"])
     question = "select condition, severity from cells where severity > 2 order by severity"
     rows = invoke("query", question, "--store", "kept")
     assert "contrast@2.5" in rows
@@ -83,10 +83,10 @@ def test_a_suite_with_fractions_and_chains(folder: Path) -> None:
 
 
 def test_corruptions_of_a_run(folder: Path) -> None:
-    told = json.loads(invoke(*RUN, "--corruption", f"{CHAIN},contrast", "--severity", "2.5", "--json"))
-    assert [one["condition"].partition("/")[2] for one in told["results"]] == ["", "contrast@2.5", CHAIN]
-    told = json.loads(invoke(*RUN, "--corruption", CHAIN, "--json"))
-    assert [one["condition"].partition("/")[2] for one in told["results"]] == ["", CHAIN]
+    data = json.loads(invoke(*RUN, "--corruption", f"{CHAIN},contrast", "--severity", "2.5", "--json"))
+    assert [one["condition"].partition("/")[2] for one in data["results"]] == ["", "contrast@2.5", CHAIN]
+    data = json.loads(invoke(*RUN, "--corruption", CHAIN, "--json"))
+    assert [one["condition"].partition("/")[2] for one in data["results"]] == ["", CHAIN]
     says = invoke(*RUN, "--corruption", CHAIN, "--severity", "3", code=2)
     assert f"--severity 3 cannot be used with {CHAIN}" in says
     says = invoke(*RUN, "--corruption", "fog", "--severity", "5.5", code=2)
@@ -154,8 +154,8 @@ def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """As the page says, without pip: what is written is imported, listed, tested and used."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(corruptions, "_things", dict(corruptions))
-    said = invoke("new", "corruption", "street_dust")
-    assert said.splitlines() == [
+    output = invoke("new", "corruption", "street_dust")
+    assert output.splitlines() == [
         *(f"street_dust/{name}" for name in ("pyproject.toml", "README.md", "street_dust.py")),
         "street_dust/test_street_dust.py",
         "next: cd street_dust && pip install -e '.[test]' && pytest",
@@ -217,7 +217,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "mine is not empty" in says
 
 
-def test_published_suites_are_what_they_were() -> None:
+def test_published_suites_are_unchanged() -> None:
     """Severities and shifts have more forms now; the digests of the published suites have not changed."""
     assert str(get_suite("imagenet-c")) == "imagenet-c@1"
     assert str(get_suite("testbed-pgd")) == "testbed-pgd@1"

@@ -51,8 +51,8 @@ RUN = ["run", "--model", "python:toymodule:toy", "--suite", "mine.yaml", "--data
 
 @pytest.mark.usefixtures("folder")
 def test_the_whole_way() -> None:
-    told = invoke(*RUN, "--dry-run")
-    assert "1 model × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 predictions missing" in told
+    output = invoke(*RUN, "--dry-run")
+    assert "1 model × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 predictions missing" in output
     assert "mine@1 on toys: 10 images, 5 conditions" in invoke(*RUN, "--config", "first=10")
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
@@ -65,8 +65,8 @@ def test_the_whole_way() -> None:
         "toys/fog@2",
         "toys/fog@5",
     ]
-    answer = json.loads(invoke("query", "select count(*) as n from predictions", "--store", "kept", "--json"))
-    assert answer == [{"n": 100}]
+    reply = json.loads(invoke("query", "select count(*) as n from predictions", "--store", "kept", "--json"))
+    assert reply == [{"n": 100}]
     assert "0 problems" in invoke("store", "verify", "kept")
     invoke("query", "--store", "kept", "--output", "cells.csv")
     assert len(Path("cells.csv").read_text().splitlines()) == 6

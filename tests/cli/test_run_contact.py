@@ -111,9 +111,9 @@ def test_omitted_files_are_listed(folder: Path) -> None:
 def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
     (folder / "label").write_text("0")
     with tarfile.open("cut.tar", "w") as shard:
-        for picture in sorted((folder / "pictures" / "a").iterdir()):
-            shard.add(picture, picture.name)
-            shard.add("label", f"{picture.stem}.cls")
+        for image in sorted((folder / "pictures" / "a").iterdir()):
+            shard.add(image, image.name)
+            shard.add("label", f"{image.stem}.cls")
             end = shard.offset
     (folder / "cut.tar").write_bytes((folder / "cut.tar").read_bytes()[: end // 2])
     shards = ("--model", "python:contact_nets:toy", "--data", "cut.tar", "--store", "kept", *FOG)
@@ -129,7 +129,7 @@ def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("frost")
-def test_enlarging_is_said_and_can_be_left_out() -> None:
+def test_enlarging_is_reported_and_optional() -> None:
     tiny = (*TOY, "--suite", "tiny-imagenet-c", "--dry-run")
     code, _, errors = run(*tiny)
     assert code == 0
@@ -189,16 +189,16 @@ def test_the_next_command_works_without_corruptions() -> None:
     code, out, errors = run(*TOY, "--suite", "place.yaml")
     assert code == 0, errors
     assert "  beaufort report kept -o report.html" in out.splitlines()
-    told = CliRunner().invoke(app, ["report", "kept", "-o", "report.html"])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(app, ["report", "kept", "-o", "report.html"])
+    assert result.exit_code == 0, result.output
     assert "A new place" in Path("report.html").read_text(encoding="utf-8")
 
 
 def test_the_headline_is_that_of_the_report() -> None:
-    told = json.loads(run(*TOY, *FOG, "--json")[1])
+    data = json.loads(run(*TOY, *FOG, "--json")[1])
     result = CliRunner().invoke(app, ["report", "kept", "--format", "json"])
     (found,) = [one for key, one in json.loads(result.stdout)["results"].items() if "/" not in key]
-    assert told["scores"][0]["metrics"]["toy"]["mean_accuracy"]["low"] == pytest.approx(found["acc_low,none"])
+    assert data["scores"][0]["metrics"]["toy"]["mean_accuracy"]["low"] == pytest.approx(found["acc_low,none"])
 
 
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,9 +236,9 @@ def test_mistakes(arguments: tuple[str, ...], says: str) -> None:
 
 @pytest.mark.usefixtures("frost")
 def test_a_suite_for_photos_of_ones_own() -> None:
-    told = json.loads(run(*TOY, "--suite", "photos", "--config", "first=1", "--dry-run", "--json")[1])
-    assert told["cells"] == 76
-    assert "256 pixels" in told["notes"][0]
+    data = json.loads(run(*TOY, "--suite", "photos", "--config", "first=1", "--dry-run", "--json")[1])
+    assert data["cells"] == 76
+    assert "256 pixels" in data["notes"][0]
 
 
 # Two models of one name
@@ -261,13 +261,13 @@ def invoke(*arguments: str) -> Any:
 def test_a_shared_name_means_the_newest_model() -> None:
     cells = FileStore("kept").cells().values()
     digests = {str(cell.model["digest"]).removeprefix("sha256:")[:8] for cell in cells}
-    told = invoke("gate", "toy", "--store", "kept", "--require", "0").stdout
-    assert "note: 2 models of the store have the name toy: toy#" in told
+    output = invoke("gate", "toy", "--store", "kept", "--require", "0").stdout
+    assert "note: 2 models of the store have the name toy: toy#" in output
     for digest in digests:
-        assert f"toy#{digest}" in told
-    assert "predictions of 2026-11-14 20:11:12 UTC" in told
+        assert f"toy#{digest}" in output
+    assert "predictions of 2026-11-14 20:11:12 UTC" in output
     newest = next(iter({str(c.model["digest"]) for c in cells if dict(c.model) == _newest(cells)}))
-    assert f"the newest is used: toy#{newest.removeprefix('sha256:')[:8]}" in told
+    assert f"the newest is used: toy#{newest.removeprefix('sha256:')[:8]}" in output
 
 
 def _newest(cells: Any) -> dict[str, Any]:
@@ -283,8 +283,8 @@ def _newest(cells: Any) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("namesakes")
 def test_reports_and_comparisons_say_when_each_was_made() -> None:
-    told = invoke("report", "kept", "--format", "md").stdout
-    assert "predictions of 2026-11-15 20:11:12 UTC" in told
+    output = invoke("report", "kept", "--format", "md").stdout
+    assert "predictions of 2026-11-15 20:11:12 UTC" in output
     result = invoke("gate", "kept", "--require", "0")
     assert (result.exit_code, "predictions of 2026-11-15 20:11:12 UTC" in result.stderr) == (2, True)
 
@@ -313,7 +313,7 @@ def frost() -> None:
 
 
 @pytest.mark.usefixtures("offline")
-def test_what_is_missing_is_told_at_once_and_before_the_first_image() -> None:
+def test_missing_requirements_are_reported_before_the_first_image() -> None:
     code, _, errors = run(*TOY, "--corruption", "fog,frost", "--severity", "1")
     assert code == 2
     assert "1 requirement missing" in errors
@@ -335,13 +335,13 @@ def test_what_is_missing_is_told_at_once_and_before_the_first_image() -> None:
 def test_stored_predictions_need_no_textures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frost: None
 ) -> None:
-    asked = (*TOY, "--corruption", "frost", "--severity", "1")
-    assert run(*asked)[0] == 0
+    options = (*TOY, "--corruption", "frost", "--severity", "1")
+    assert run(*options)[0] == 0
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     monkeypatch.delenv("BEAUFORT_MIRROR", raising=False)
-    assert run(*asked)[0] == 0
-    assert run(*asked, "--seed", "1")[0] == 2
+    assert run(*options)[0] == 0
+    assert run(*options, "--seed", "1")[0] == 2
 
 
 def test_no_room_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:

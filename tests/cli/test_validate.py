@@ -108,7 +108,7 @@ def test_ls_suites() -> None:
     assert [line[0] for line in lines[1:]] == [*SUITE_NAMES, *SHIFT_SUITE_NAMES]
 
 
-def test_ls_suites_names_what_there_is_of() -> None:
+def test_ls_suites_lists_versions() -> None:
     suite = Suite(
         name="some",
         version=1,

@@ -191,7 +191,7 @@ def test_messages_name_the_problem_and_the_fix(made: Corruption, says: str) -> N
     assert str(caught.value).startswith("begun violates the contract: ")
 
 
-def test_a_corruption_of_numpy_alone_says_so() -> None:
+def test_numpy_only_corruptions_are_marked() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     made = Corruption("begun", "noise", 1, "Begun.")
     made.at("imagenet", levels=[Params(amount) for amount in (10, 20, 30, 40, 50)])(brighter)

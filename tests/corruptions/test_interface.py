@@ -50,7 +50,7 @@ def test_subsets() -> None:
         get_corruption_names("wether")
 
 
-def test_what_names_stand_for() -> None:
+def test_expansion_of_names() -> None:
     assert all(members_of(name) == (name,) for name in corruptions)
     assert all(members_of(name) == members for name, members in SUBSETS.items())
     assert [members_of(name) for name in ("smog", "", None, 3, ["fog"])] == [()] * 5
@@ -210,7 +210,7 @@ def test_params_are_data() -> None:
             assert recipe.published in range(1, 6)
 
 
-def test_repr_says_what_it_is() -> None:
+def test_repr() -> None:
     assert repr(corruptions["fog"]).startswith("<Corruption fog: Add a fractal")
 
 

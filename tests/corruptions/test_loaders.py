@@ -111,7 +111,7 @@ def test_boxes_stay_where_nothing_moves() -> None:
     assert kept["masks"] is target["masks"]
 
 
-def test_what_moves() -> None:
+def test_moving_parts_of_sequences() -> None:
     """Of the corruptions that leave a ramp's order alone, none is among them; those that bend it are."""
     assert {name for name, one in corruptions.items() if one.moves} == {
         *("elastic_transform", "rotate", "shear", "scale", "translate"),
@@ -212,7 +212,7 @@ def test_values_that_do_not_change_keep_their_digits() -> None:
     assert 0.5 < same.mean() < 1
 
 
-def test_floats_keep_their_class_and_are_asked_for() -> None:
+def test_floats_keep_their_class_and_are_opt_in() -> None:
     image, _ = sample()
     made = Corrupt("contrast", 3, floats=True)(image / 255)
     assert made.dtype == torch.float32
@@ -227,7 +227,7 @@ def test_floats_keep_their_class_and_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("value", "says"), [(1.5, "got 0 to 1.5"), (-0.1, "got -0.1 to 0"), (np.nan, "got nan to nan")]
 )
-def test_floats_that_are_no_shares(value: float, says: str) -> None:
+def test_floats_outside_0_to_1_are_rejected(value: float, says: str) -> None:
     values = np.zeros((40, 48, 3))
     values[3, 4, 1] = value
     for image in (values, torch.from_numpy(values.transpose(2, 0, 1))):

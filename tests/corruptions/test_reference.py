@@ -123,7 +123,7 @@ def test_rounding_instead_of_cutting_off_is_noticed(name: str, scale: str) -> No
 
 
 @pytest.mark.parametrize("name", ["snow", "glass_blur", "motion_blur", "impulse_noise"])
-def test_a_batch_goes_on_drawing(shared: Path, name: str) -> None:
+def test_a_batch_continues_the_random_stream(shared: Path, name: str) -> None:
     """Successive draws of one generator, as the published scripts make them: the stored statistics follow."""
     path = shared / "golden" / "cifar_c_32"
     stored, manifest = np.load(path.with_suffix(".npz")), json.loads(path.with_suffix(".json").read_text())

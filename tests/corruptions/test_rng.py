@@ -32,7 +32,7 @@ IDS = np.arange(4, dtype=np.uint64)
         ),
     ],
 )
-def test_known_answers(counter: tuple[int, ...], key: tuple[int, ...], words: tuple[int, ...]) -> None:
+def test_known_values(counter: tuple[int, ...], key: tuple[int, ...], words: tuple[int, ...]) -> None:
     """The test vectors that the generator's authors published."""
     assert tuple(philox_block(*map(np.uint32, counter), *map(np.uint32, key))) == words
 
@@ -74,9 +74,9 @@ def test_uniform() -> None:
 
 
 def test_bernoulli_and_impulses() -> None:
-    for share in (0.0, 0.03, 0.5, 1.0):
-        coins = OPS.philox_bernoulli(FieldKey(KEY, IDS, 2), (100_000,), share)
-        assert abs(coins.mean() - share) < 5 * np.sqrt(0.25 / coins.size)
+    for fraction in (0.0, 0.03, 0.5, 1.0):
+        coins = OPS.philox_bernoulli(FieldKey(KEY, IDS, 2), (100_000,), fraction)
+        assert abs(coins.mean() - fraction) < 5 * np.sqrt(0.25 / coins.size)
     hits = OPS.philox_impulses(FieldKey(KEY, IDS, 2), (100_000,), 0.3)
     counts = np.bincount(hits.ravel(), minlength=3)
     assert stats.chisquare(counts, hits.size * np.array([0.7, 0.15, 0.15])).pvalue > 1e-4
@@ -193,7 +193,7 @@ def test_reference_is_numpys_legacy_stream() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1 << 32, None, True, [1, 2], 1.0, "1"])
-def test_seeds_that_the_reference_stream_refuses(seed: object) -> None:
+def test_seeds_that_the_reference_stream_rejects(seed: object) -> None:
     """NumPy takes None for any seed at all, True for 1 and lists for seeds."""
     with pytest.raises(OptionError, match="seed must be an integer"):
         ReferenceStream(seed)  # type: ignore[arg-type]

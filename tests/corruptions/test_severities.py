@@ -52,7 +52,7 @@ def test_published_constants() -> None:
     assert spatter.params(4.5).mean == 0.66
 
 
-def test_where_constants_do_not_act_one_by_one_pictures_are_mixed() -> None:
+def test_images_are_mixed_where_constants_interact() -> None:
     snow, photo = corruptions["zoom_blur"], example_image(64, 64)
     low, high = (snow(photo, severity).astype(np.float64) for severity in (2, 3))
     made = snow(photo, 2.25)
@@ -64,7 +64,7 @@ def test_where_constants_do_not_act_one_by_one_pictures_are_mixed() -> None:
 
 
 @every_corruption
-def test_whole_numbers_are_the_published_severities(name: str) -> None:
+def test_integers_are_the_published_severities(name: str) -> None:
     """Whatever number says it: the same constants, the same key, the same pixels."""
     corruption = corruptions[name]
     for scale in corruption.recipes:
@@ -146,7 +146,7 @@ def test_backends_agree(name: str) -> None:
         assert (off > 0).mean() < 1e-3
 
 
-def test_mixed_pictures_draw_the_same_numbers_from_the_reference_stream() -> None:
+def test_mixed_images_use_the_same_reference_numbers() -> None:
     """As in the keyed stream; the next image continues the stream."""
     snow, photo = corruptions["snow"], example_image(120, 120)
 

@@ -36,7 +36,7 @@ def test_auto_at_a_published_size_is_the_published_scale(name: str) -> None:
     assert digits == corruption.choose(None, scale="mnist", side=28)
 
 
-def test_the_scale_that_auto_says() -> None:
+def test_scale_chosen_by_auto() -> None:
     """The nearest one in ratio; grey images up to 28 pixels are digits."""
     for side, channels, scale in (
         (28, 1, "mnist"),

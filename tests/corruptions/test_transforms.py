@@ -131,7 +131,7 @@ def test_alone_as_in_any_batch(photos: np.ndarray, ids: list[str] | None) -> Non
         np.testing.assert_array_equal(made, step(photos[i], image_id=ids and ids[i]))
 
 
-def test_what_is_chosen_is_what_is_done(photos: np.ndarray) -> None:
+def test_chosen_conditions_are_evaluated(photos: np.ndarray) -> None:
     step = Corrupt(["fog", "blur"], [2, 4], seed=9)
     made = step(photos, image_id=range(8))
     for i in range(8):
@@ -234,7 +234,7 @@ def test_in_a_data_loader(photos: np.ndarray, workers: int) -> None:
         (("fog", 3, 0.5), OptionError, "must be an integer"),
     ],
 )
-def test_wrong_arguments_are_told_at_once(arguments: Any, error: type[Exception], says: str) -> None:
+def test_invalid_arguments_are_reported_at_once(arguments: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Corrupt(*arguments)
 
@@ -257,7 +257,7 @@ def test_scale_is_checked_at_once() -> None:
         ([[0]], OptionError, "no image"),
     ],
 )
-def test_wrong_images_are_refused(image: Any, error: type[Exception], says: str) -> None:
+def test_invalid_images_are_rejected(image: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Corrupt("fog", 3)(image)
 
@@ -327,7 +327,7 @@ def test_samples_go_through_as_transforms_v2_do_it(photos: np.ndarray) -> None:
     assert int(label) == 3
 
 
-def test_a_share_of_images_stays_clean(photos: np.ndarray) -> None:
+def test_a_fraction_of_images_stays_clean(photos: np.ndarray) -> None:
     half = Corrupt("contrast", 5, p=0.5)
     chosen = [half.choose(i) is not None for i in range(2000)]
     assert 0.45 < np.mean(chosen) < 0.55
@@ -341,7 +341,7 @@ def test_a_share_of_images_stays_clean(photos: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("severity", ["2.5", "1-5", np.array(3), 10**400])
-def test_a_severity_is_told_as_it_came(severity: Any) -> None:
+def test_severity_is_reported_as_given(severity: Any) -> None:
     """Strings, arrays of one number and large numbers give a clear error."""
     with pytest.raises(OptionError, match="severity must be a number from 1 to 5, got ") as caught:
         Corrupt("fog", severity)
@@ -358,7 +358,7 @@ def test_a_severity_is_told_as_it_came(severity: Any) -> None:
         ({"name": "fog", "severity": {1: 2}}, r"severity must be a number .* got \{1: 2\}"),
     ],
 )
-def test_what_is_no_list_is_refused(options: dict[str, Any], says: str) -> None:
+def test_lists_are_required(options: dict[str, Any], says: str) -> None:
     """The order of texts in a set, and so the choice for each image, is another one in each process."""
     with pytest.raises(OptionError, match=says):
         Corrupt(**options)

@@ -50,9 +50,9 @@ def files_of(version: str, form: str) -> dict[str, bytes]:
     end = ".bin" if form == "binary" else ""
     found = {}
     for names in BATCHES[version].values():
-        share = len(IMAGES) // len(names)
+        fraction = len(IMAGES) // len(names)
         for i, name in enumerate(names):
-            found[f"{name}{end}"] = batch_of(version, form, slice(i * share, (i + 1) * share))
+            found[f"{name}{end}"] = batch_of(version, form, slice(i * fraction, (i + 1) * fraction))
     return found
 
 

@@ -284,16 +284,16 @@ def test_a_run_on_a_device_uses_decoders(
 def test_decoders_start_while_models_are_loaded(
     device: str, started: bool, setup: ImageSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[type] = []
-    monkeypatch.setattr("beaufort.evaluation.planning.start_decoder_server", asked.append)
+    calls: list[type] = []
+    monkeypatch.setattr("beaufort.evaluation.planning.start_decoder_server", calls.append)
     model = LazyModel("demo:digits", {"device": device})
     with pytest.raises(BeaufortError):  # no such option, or no such device
         evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
-    assert asked == ([PreparedImages] if started else [])
-    asked.clear()
+    assert calls == ([PreparedImages] if started else [])
+    calls.clear()
     with pytest.raises(BeaufortError):
         plan([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
-    assert not asked  # nothing is run
+    assert not calls  # nothing is run
 
 
 def corner(images: np.ndarray) -> np.ndarray:

@@ -69,11 +69,11 @@ def test_accuracy_by_factor(spec: str, tmp_path: Path) -> None:
     assert found == {"pose": 0.5, "background": 1, "none": 1}
     annotations = tmp_path / "imagenet_x_val_top_factor.jsonl"
     command = ["report", str(tmp_path / "results"), "--group-by", f"{annotations}:factor", "--format", "md"]
-    said = CliRunner().invoke(app, command)
-    assert (said.exit_code, "background" in said.output) == (0, True), said.output
+    result = CliRunner().invoke(app, command)
+    assert (result.exit_code, "background" in result.output) == (0, True), result.output
 
 
-def test_what_is_rejected(spec: str, tmp_path: Path) -> None:
+def test_rejected_inputs(spec: str, tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match=r"#imagenet_x_val_top_factor\.jsonl"):
         load_dataset(spec.partition("#")[0])
     (tmp_path / "val" / class_ids("imagenet-1k")[0] / file(2)).unlink()

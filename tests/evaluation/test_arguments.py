@@ -75,12 +75,12 @@ def test_a_torch_module(tmp_path: Path) -> None:
         (None, "got an object of type NoneType"),
     ],
 )
-def test_what_is_no_model(tmp_path: Path, models: Any, says: str) -> None:
+def test_invalid_model(tmp_path: Path, models: Any, says: str) -> None:
     with pytest.raises(OptionError, match=says):
         evaluate(models, ["fog"], (IMAGES, LABELS), tmp_path)
 
 
-def test_two_modules_of_one_class_are_told_how_to_be_named(tmp_path: Path) -> None:
+def test_error_explains_how_to_name_two_modules_of_one_class(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"'mean' twice.*name="):
         evaluate([mean, mean], ["fog"], (IMAGES, LABELS), tmp_path)
 
@@ -101,8 +101,8 @@ def test_names_of_corruptions(tmp_path: Path) -> None:
 
 def test_conditions(tmp_path: Path) -> None:
     fog = Condition("data", "fog", 3)
-    for asked in (fog, [fog], (fog,)):
-        found = evaluate(MODEL, asked, (IMAGES, LABELS), tmp_path)
+    for requested in (fog, [fog], (fog,)):
+        found = evaluate(MODEL, requested, (IMAGES, LABELS), tmp_path)
         assert [result.condition for result in found.results] == ["data/fog@3"]
         assert not found.predictions
 
@@ -118,7 +118,7 @@ def test_conditions(tmp_path: Path) -> None:
         ("fogg", "unknown suite 'fogg'"),
     ],
 )
-def test_what_is_no_suite(tmp_path: Path, suite: Any, says: str) -> None:
+def test_invalid_suite(tmp_path: Path, suite: Any, says: str) -> None:
     with pytest.raises(BeaufortError, match=says):
         evaluate(MODEL, suite, (IMAGES, LABELS), tmp_path)
 
@@ -148,8 +148,8 @@ def test_left_as_they_are() -> None:
 
 def test_images_and_labels(tmp_path: Path, right: list[int]) -> None:
     first = np.moveaxis(IMAGES, -1, 1)
-    share = (IMAGES / 255).astype(np.float32)
-    for number, images in enumerate((IMAGES, list(IMAGES), first, share)):
+    fraction = (IMAGES / 255).astype(np.float32)
+    for number, images in enumerate((IMAGES, list(IMAGES), first, fraction)):
         assert answers((images, LABELS), tmp_path / str(number)) == right
     assert answers((IMAGES, LABELS.tolist()), tmp_path / "list") == right
     assert answers([IMAGES, LABELS], tmp_path / "pair") == right
@@ -186,8 +186,8 @@ def test_items(tmp_path: Path, right: list[int]) -> None:
     from PIL import Image
 
     assert answers(Pairs(pairs()), tmp_path / "a") == right
-    pictures = [(Image.fromarray(image), label) for image, label in pairs()]
-    assert answers(Pairs(pictures), tmp_path / "b") == right
+    images = [(Image.fromarray(image), label) for image, label in pairs()]
+    assert answers(Pairs(images), tmp_path / "b") == right
     mappings = [{"image": image, "label": label, "more": 1} for image, label in pairs()]
     assert answers(Pairs(mappings), tmp_path / "c") == right
     found = evaluate(MODEL, ["contrast"], Pairs(pairs()), tmp_path / "a" / "store")
@@ -260,7 +260,7 @@ def test_an_item_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         (None, "data must be a path .*got an object of type NoneType"),
     ],
 )
-def test_what_is_no_data(tmp_path: Path, data: Any, says: str) -> None:
+def test_invalid_data(tmp_path: Path, data: Any, says: str) -> None:
     with pytest.raises(OptionError, match=says):
         evaluate(MODEL, ["fog"], data, tmp_path)
 
@@ -355,7 +355,7 @@ class Picky:
         return images
 
 
-def test_an_image_that_a_shift_refuses_is_named(tmp_path: Path) -> None:
+def test_error_names_the_image_that_a_shift_rejects(tmp_path: Path) -> None:
     for name, side in (("large.png", 32), ("small.png", 8)):
         (tmp_path / "photos" / "a").mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (side, side)).save(tmp_path / "photos" / "a" / name)

@@ -61,11 +61,11 @@ def dataset(pixels: Counting, count: int = 120) -> Dataset:
 
 
 def model(calls: list[int]) -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         calls.append(len(images))
         return images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32)
 
-    return as_model(answer, name="toy", classes=CLASSES, version="1")
+    return as_model(predict, name="toy", classes=CLASSES, version="1")
 
 
 CONDITIONS = [Condition.parse(text) for text in ("toys", "toys/contrast@2", "toys/fog@3")]

@@ -113,8 +113,8 @@ def test_models_stay_for_a_run_in_this_process(tmp_path: Path) -> None:
 
 
 def test_with_processes_this_one_plans_with_one_model_in_memory(tmp_path: Path) -> None:
-    asked = [f"counted:{name}" for name in "ab"], ["contrast"], dataset(), tmp_path
-    evaluate(*asked)
+    options = [f"counted:{name}" for name in "ab"], ["contrast"], dataset(), tmp_path
+    evaluate(*options)
     LOADS.clear()
-    assert all(result.reused for result in evaluate(*asked, engine="processes:1").results)
+    assert all(result.reused for result in evaluate(*options, engine="processes:1").results)
     assert LOADS == [("a", 1), ("b", 1)]

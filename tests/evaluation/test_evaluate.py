@@ -39,12 +39,12 @@ def dataset(count: int = 40) -> Dataset:
 
 
 def toy(name: str = "toy", version: str = "1", gain: float = 1.0, calls: list[int] | None = None) -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         if calls is not None:
             calls.append(len(images))
         return images.reshape(len(images), -1).astype(np.float32) @ (WEIGHTS * gain).T
 
-    return as_model(answer, name=name, classes=CLASSES, version=version)
+    return as_model(predict, name=name, classes=CLASSES, version=version)
 
 
 def first_toy() -> Model:
@@ -72,16 +72,16 @@ def test_an_unknown_baseline_is_rejected_before_the_run(tmp_path: Path) -> None:
         return Suite.from_dict(values)
 
     calls: list[int] = []
-    said = r"'alexnett' of small@1.* alexnet, alexnet-paper, conv1"
+    message = r"'alexnett' of small@1.* alexnet, alexnet-paper, conv1"
     for act in (evaluate, plan_run):
-        with pytest.raises(UnknownNameError, match=said):
+        with pytest.raises(UnknownNameError, match=message):
             act([toy(calls=calls)], suite("alexnett"), dataset(), tmp_path)
     with pytest.raises(BeaufortError, match="'alexnet' has no error under stripe"):
         evaluate([toy()], suite("alexnet", corruptions=["stripe"], scale="relative"), dataset(), tmp_path)
-    films = {key: value for key, value in SUITE.as_dict().items() if key not in ("corruptions", "severities")}
-    films |= {"sequences": ["translate"], "metrics": ["mfr"], "baseline": "none.csv"}
+    clips = {key: value for key, value in SUITE.as_dict().items() if key not in ("corruptions", "severities")}
+    clips |= {"sequences": ["translate"], "metrics": ["mfr"], "baseline": "none.csv"}
     with pytest.raises(BeaufortError, match=r"none\.csv"):
-        evaluate([toy()], Suite.from_dict(films), dataset(), tmp_path)
+        evaluate([toy()], Suite.from_dict(clips), dataset(), tmp_path)
     assert calls == []
     assert not any(tmp_path.iterdir())
     evaluate([toy()], suite("toy"), dataset(4), tmp_path)
@@ -147,7 +147,7 @@ def test_a_finished_run_reads_only_the_folders_of_its_models(
 
 
 @pytest.mark.usefixtures("no_model_checks")
-def test_what_can_change_an_answer_is_done_again(tmp_path: Path) -> None:
+def test_cells_that_may_change_are_recomputed(tmp_path: Path) -> None:
     calls: list[int] = []
     evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path)
     done = len(calls)
@@ -167,12 +167,12 @@ def test_what_can_change_an_answer_is_done_again(tmp_path: Path) -> None:
 def test_an_unversioned_model_is_never_reused(tmp_path: Path) -> None:
     calls: list[int] = []
 
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         calls.append(len(images))
         return np.zeros((len(images), CLASSES), np.float32)
 
     for _ in range(2):
-        evaluate([as_model(answer, classes=CLASSES)], SUITE, dataset(), tmp_path)
+        evaluate([as_model(predict, classes=CLASSES)], SUITE, dataset(), tmp_path)
     assert sum(calls) == 2 * 5 * 40
 
 
@@ -304,16 +304,16 @@ def test_a_changed_model_file_under_the_same_name_is_another_model(tmp_path: Pat
 def test_progress_adds_up_the_plan_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not after every batch: a plan may have forty thousand works."""
     sums: list[int] = []
-    told: list[Progress] = []
+    messages: list[Progress] = []
 
     def images(planned: Plan) -> int:
         sums.append(sum(work.images for work in planned.cells))
         return sums[-1]
 
     monkeypatch.setattr(Plan, "images", property(images))
-    evaluate([toy()], SUITE, dataset(), tmp_path, options=RunOptions(batch_size=2), progress=told.append)
-    assert {progress.total for progress in told} == set(sums)
-    assert len(sums) < 10 < len(told)
+    evaluate([toy()], SUITE, dataset(), tmp_path, options=RunOptions(batch_size=2), progress=messages.append)
+    assert {progress.total for progress in messages} == set(sums)
+    assert len(sums) < 10 < len(messages)
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
@@ -499,15 +499,20 @@ def test_probabilities_of_views_are_reported(tmp_path: Path) -> None:
         e = np.exp(toy()(images))
         return np.asarray(e / e.sum(axis=1, keepdims=True))
 
-    shares = as_model(softmax, classes=CLASSES, version="s", input_size=32)
+    fractions = as_model(softmax, classes=CLASSES, version="s", input_size=32)
     logits = as_model(
         lambda shown: 2 * toy()(shown), name="logits", classes=CLASSES, version="l", input_size=32
     )
-    for front in ("ten-crop:side=36", "stretch"):
-        found = evaluate([with_filter(shares, front), with_filter(logits, front)], SUITE, dataset(), tmp_path)
+    for image_filter in ("ten-crop:side=36", "stretch"):
+        found = evaluate(
+            [with_filter(fractions, image_filter), with_filter(logits, image_filter)],
+            SUITE,
+            dataset(),
+            tmp_path,
+        )
         (note,) = (note for note in found.notes if "probabilities" in note)
         assert note.startswith("the outputs of softmax+")
-        assert ("not change accuracies" in note) == (front == "stretch")
+        assert ("not change accuracies" in note) == (image_filter == "stretch")
 
 
 def store_rows(folder: Path, name: str) -> list[dict[str, list[int]]]:

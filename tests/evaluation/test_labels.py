@@ -34,7 +34,7 @@ def thousand(
 ) -> Model:
     """Predict the class by the red value, 10 times the index in `LABELS`; output 500 is slightly larger."""
 
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         if calls is not None:
             calls.append(len(images))
         logits = np.zeros((len(images), classes), np.float32)
@@ -43,7 +43,7 @@ def thousand(
         logits[:, 500] = 5 + shift
         return logits
 
-    return as_model(answer, name=name, classes=classes, version=f"{classes} {shift}")
+    return as_model(predict, name=name, classes=classes, version=f"{classes} {shift}")
 
 
 def photos(root: Path, names: list[str], count: int = 4) -> Dataset:
@@ -62,8 +62,8 @@ def test_folders_of_wnids_are_mapped(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS)
     found = evaluate([thousand()], SUITE, data, tmp_path / "store")
     assert found.results[0].accuracy == 1
-    said = "3 classes, from 3 of 1,000 outputs; only these compete (convention restricted)"
-    assert {result.labels for result in found.results} == {said}
+    message = "3 classes, from 3 of 1,000 outputs; only these compete (convention restricted)"
+    assert {result.labels for result in found.results} == {message}
     names = [class_names("imagenet-1k")[label].replace(" ", "_").upper() for label in LABELS]
     named = evaluate([thousand()], SUITE, photos(tmp_path / "named", names), tmp_path / "other")
     order = np.argsort(names)
@@ -103,16 +103,16 @@ def test_a_stored_run_is_scored_again_without_the_model(tmp_path: Path) -> None:
     ways: list[tuple[dict[str, Any], float]] = [({"convention": "all"}, 0.0), ({"labels": grouping}, 1 / 3)]
     for options, accuracy in ways:
         results = open_results(store, **options)
-        answers = results.predictions("thousand")
-        assert answers.correct[0].mean() == accuracy
+        predictions = results.predictions("thousand")
+        assert predictions.correct[0].mean() == accuracy
         assert score(results).models[0].clean.value == accuracy  # type: ignore[union-attr]
     assert fresh.results[0].accuracy == 1 / 3
     stored = open_results(tmp_path / "fresh").predictions("thousand")
-    assert np.array_equal(stored.top, answers.top)
-    assert np.allclose(stored.nll, answers.nll, atol=1e-2)
+    assert np.array_equal(stored.top, predictions.top)
+    assert np.allclose(stored.nll, predictions.nll, atol=1e-2)
 
 
-def test_without_logits_there_is_no_other_score(tmp_path: Path) -> None:
+def test_rescoring_requires_logits(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS)
     evaluate([thousand()], SUITE, data, tmp_path / "store")
     results = open_results(tmp_path / "store", convention="all")
@@ -255,22 +255,22 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ran = CliRunner().invoke(app, [*command, "photos", "--config", "keep_logits=true"])
     assert ran.exit_code == 0, ran.output
     assert "thousand: 3 classes, from 3 of 1,000 outputs; only these compete" in ran.output
-    refused = CliRunner().invoke(app, [*command, "pets"])
-    assert refused.exit_code == 2
-    assert "pass --classes FILE" in refused.output
-    told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "convention=all"])
-    assert "every output competes" in told.output
+    result = CliRunner().invoke(app, [*command, "pets"])
+    assert result.exit_code == 2
+    assert "pass --classes FILE" in result.output
+    outcome = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "convention=all"])
+    assert "every output competes" in outcome.output
     (tmp_path / "names.json").write_text(json.dumps({name: ["no fish"] for name in IDS}))
-    told = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "names.json"])
-    assert told.exit_code == 2
-    assert "3 outputs of the label space are not in" in told.output
-    assert "'no fish'" in told.output
+    outcome = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "names.json"])
+    assert outcome.exit_code == 2
+    assert "3 outputs of the label space are not in" in outcome.output
+    assert "'no fish'" in outcome.output
     (tmp_path / "pets.json").write_text(json.dumps({"cat": [0], "dog": [207], "hen": [985]}))
     ran = CliRunner().invoke(app, [*command, "pets", "--labels", "pets.json", "--json", "--store", "other"])
     assert json.loads(ran.stdout)["results"][0]["accuracy"] == 1
 
 
-def test_the_last_run_says_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_run_defines_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One model on one dataset, scored in three ways in one store."""
     data = photos(tmp_path / "photos", IDS)
     ways: list[tuple[dict[str, Any], str]] = [
@@ -290,10 +290,10 @@ def test_the_last_run_says_what_is_meant(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_probabilities_are_noticed_in_any_space(tmp_path: Path) -> None:
-    def shares(images: np.ndarray) -> np.ndarray:
+    def fractions(images: np.ndarray) -> np.ndarray:
         return np.full((len(images), 1000), 0.001, np.float32)
 
-    model = as_model(shares, name="shares", classes=1000, version="1")
+    model = as_model(fractions, name="shares", classes=1000, version="1")
     found = evaluate([model], SUITE, photos(tmp_path / "photos", IDS), tmp_path / "store")
     assert "the outputs of shares look like probabilities" in " ".join(found.notes)
 
@@ -308,9 +308,9 @@ def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path
     assert (found.results[0].images, found.results[0].unread) == (11, 1)
     anew = open_results(tmp_path / "store", convention="all").predictions("thousand")
     stored = open_results(tmp_path / "store").predictions("thousand")
-    for answers in (anew, stored):
-        assert (len(answers), answers.unread) == (11, 1)
-        assert not answers.correct[0][answers.labels == 2].any()
+    for outputs in (anew, stored):
+        assert (len(outputs), outputs.unread) == (11, 1)
+        assert not outputs.correct[0][outputs.labels == 2].any()
 
 
 def test_outputs_of_a_function_are_counted_by_default(tmp_path: Path) -> None:
@@ -333,19 +333,19 @@ def test_outputs_of_a_function_are_counted_by_default(tmp_path: Path) -> None:
 def test_outputs_that_a_run_has_counted_are_not_counted_again(tmp_path: Path) -> None:
     shown: list[int] = []
 
-    def answer(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         shown.append(len(images))
         return np.zeros((len(images), 3), np.float32)
 
     data = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4) % 3)
-    first = evaluate(as_model(answer, name="net", version="1"), SUITE, data, tmp_path / "store")
+    first = evaluate(as_model(predict, name="net", version="1"), SUITE, data, tmp_path / "store")
     assert shown.pop(0) == 1
     shown.clear()
-    again = evaluate(as_model(answer, name="net", version="1"), SUITE, data, tmp_path / "store")
+    again = evaluate(as_model(predict, name="net", version="1"), SUITE, data, tmp_path / "store")
     assert not shown
     assert [one.correct for one in again.results] == [one.correct for one in first.results]
     assert again.scores(calibration=False).results.class_count == 3
     for record in (tmp_path / "store" / "runs").iterdir():
         record.write_text("damaged")
-    evaluate(as_model(answer, name="net", version="1"), SUITE, data, tmp_path / "store")
+    evaluate(as_model(predict, name="net", version="1"), SUITE, data, tmp_path / "store")
     assert shown == [1]

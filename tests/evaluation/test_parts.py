@@ -106,7 +106,7 @@ DATA = {"toys": "toys", "animals": "cifar10-c:CIFAR-10-C", "drawings": "drawings
 
 
 @pytest.mark.usefixtures("folder")
-def test_one_run_on_three_data_sets_of_different_classes() -> None:
+def test_one_run_on_three_datasets_of_different_classes() -> None:
     suite = parse_suite(SUITE)
     models = ["python:nets:one", "python:nets:two"]
     found = evaluate(models, suite, DATA, "kept")
@@ -161,16 +161,16 @@ def test_a_shift_stands_beside_its_own_clean_condition() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_command_line_on_three_data_sets() -> None:
+def test_command_line_on_three_datasets() -> None:
     assert "ok: two-worlds 1, 9 conditions" in invoke("validate", "two.yaml")
-    asked = ["--suite", "two.yaml", "--store", "kept"]
+    options = ["--suite", "two.yaml", "--store", "kept"]
     for name, source in DATA.items():
-        asked += ["--data", f"{name}={source}"]
+        options += ["--data", f"{name}={source}"]
     models = ["--model", "python:nets:one", "--model", "python:nets:two"]
-    assert "100 images" in invoke("run", *models, *asked, "--dry-run")
-    told = invoke("run", *models, *asked)
-    assert "animals@1 on animals: 40 images, 4 cells" in told
-    assert "one on toys, two on toys: 3 classes, from 6 of 10 outputs" in told
+    assert "100 images" in invoke("run", *models, *options, "--dry-run")
+    output = invoke("run", *models, *options)
+    assert "animals@1 on animals: 40 images, 4 cells" in output
+    assert "one on toys, two on toys: 3 classes, from 6 of 10 outputs" in output
 
     text = invoke("report", "kept", "--format", "md")
     assert text.startswith("# Toys and animals")
@@ -204,14 +204,14 @@ def test_the_command_line_on_three_data_sets() -> None:
     }
     assert [line for line in rest.splitlines() if line.startswith("## ")] == ["## Robustness"]
 
-    told = invoke("compare", "one", "two", "--store", "kept")
-    assert [line.split()[1] for line in told.splitlines() if line.startswith("== ")] == list(DATA)
+    output = invoke("compare", "one", "two", "--store", "kept")
+    assert [line.split()[1] for line in output.splitlines() if line.startswith("== ")] == list(DATA)
     compared = json.loads(invoke("compare", "one", "two", "--store", "kept", "--json"))
     assert [part["dataset"] for part in compared["parts"]] == list(DATA)
 
     limits = ["--store", "kept", "--max-drop", "100", "--junit", "gate.xml"]
-    told = invoke("gate", "one", "--reference", "two", *limits)
-    assert "gate, all datasets: passed" in told
+    output = invoke("gate", "one", "--reference", "two", *limits)
+    assert "gate, all datasets: passed" in output
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
     assert verdict["decision"] == "failed"
@@ -221,17 +221,17 @@ def test_the_command_line_on_three_data_sets() -> None:
     limits = ["--store", "kept", "--require", "clean=0", "--require", "worst=0", "--github-summary"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
-        told = invoke("gate", "one", *limits, "--junit", "gate.xml")
-    assert "gate, all datasets: passed" in told
-    assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
+        output = invoke("gate", "one", *limits, "--junit", "gate.xml")
+    assert "gate, all datasets: passed" in output
+    assert [line for line in output.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
     assert Path("gate.xml").read_text().count("<testcase") == 4
     assert all(f"one, on {name};" in Path("summary.md").read_text() for name in DATA)
-    told = invoke("gate", "one", "--require", "worst=0", "--store", "kept")
-    assert "no limit applies to drawings" in told
-    assert "== drawings" not in told
+    output = invoke("gate", "one", "--require", "worst=0", "--store", "kept")
+    assert "no limit applies to drawings" in output
+    assert "== drawings" not in output
 
-    told = invoke("power", "one", "--store", "kept", "--drop", "20")
-    assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
+    output = invoke("power", "one", "--store", "kept", "--drop", "20")
+    assert [line for line in output.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
     plans = json.loads(invoke("power", "one", "--store", "kept", "--drop", "20", "--json"))["parts"]
     assert [plan["suite"] for plan in plans] == [f"{name}@1" for name in DATA]
     measured = json.loads(
@@ -246,9 +246,9 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
     head, *_, drawings = re.split(r"(?=  - dataset)", SUITE)
     Path("one.yaml").write_text(head + drawings.replace("    counterpart: toys\n", ""))
     run = ["run", "--model", "python:nets:one", "--suite", "one.yaml", "--data", "drawings"]
-    told = invoke(*run, "--store", "one")
-    assert "model  Mean accuracy\n" in told
-    assert "clean accuracy" not in told
+    output = invoke(*run, "--store", "one")
+    assert "model  Mean accuracy\n" in output
+    assert "clean accuracy" not in output
     found = evaluate(["python:nets:one"], "one.yaml", "drawings")
     assert "Clean accuracy" not in found._repr_html_()
     gated = gate(open_results("one"), min_clean=0.01)
@@ -274,11 +274,11 @@ def test_a_dataset_of_one_class_is_reported(tmp_path: Path) -> None:
     three = as_model(lambda shown: shown.mean(axis=(1, 2)), name="three", classes=3, version="1")
     data = from_arrays("toys", pictures(4), np.zeros(4, int), classes=("red",))
     suite = Suite(name="alone", version=1, dataset="toys")
-    said = "Only one class competes, so three"
+    message = "Only one class competes, so three"
     alone = evaluate([three], suite, data, tmp_path / "alone", labels={"red": [1]})
     assert [one.accuracy for one in alone.results] == [1]
-    assert any(note.startswith(said) for note in alone.scores().notes)
-    assert said in to_text_of_several([score(open_results(tmp_path / "alone"))], "md")
+    assert any(note.startswith(message) for note in alone.scores().notes)
+    assert message in to_text_of_several([score(open_results(tmp_path / "alone"))], "md")
     everything = evaluate([three], suite, data, labels={"red": [1]}, options=RunOptions(convention="all"))
     assert not any("Only one class" in note for note in everything.scores().notes)
 
@@ -423,7 +423,7 @@ def test_published_mnist_c_has_its_clean_digits(tmp_path: Path) -> None:
         evaluate([mean_net()], "mnist-c", f"mnist-c:{tmp_path / 'mnist_c'}", tmp_path / "kept")
 
 
-def test_two_copies_of_stored_pictures_do_not_mix(tmp_path: Path) -> None:
+def test_two_copies_of_stored_images_do_not_mix(tmp_path: Path) -> None:
     suite = replace(get_suite("cifar10-c"), corruptions=("fog",), name="mine")
     for seed in (1, 2):
         root = tmp_path / str(seed) / "C"

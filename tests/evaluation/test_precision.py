@@ -38,13 +38,13 @@ def dataset(count: int = 3000) -> Dataset:
 
 
 def quarters(calls: list[int] | None = None) -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         if calls is not None:
             calls.append(len(images))
         sums = images[..., 0].astype(np.float32).reshape(-1, 2, 14, 2, 14).mean(axis=(2, 4))
         return np.asarray(sums.reshape(-1, 4))
 
-    return as_model(answer, name="quarters", classes=CLASSES, version="1")
+    return as_model(predict, name="quarters", classes=CLASSES, version="1")
 
 
 def test_it_stops_when_it_is_precise_enough(tmp_path: Path) -> None:
@@ -59,20 +59,23 @@ def test_it_stops_when_it_is_precise_enough(tmp_path: Path) -> None:
     assert scores.models[0].headline.half_width == pytest.approx(stop.widest, rel=0.1)
     every = evaluate([quarters()], SUITE, dataset(), tmp_path / "all")
     assert every.stop is None
-    truth = score(open_results(FileStore(tmp_path / "all"))).models[0].headline.value
+    expected = score(open_results(FileStore(tmp_path / "all"))).models[0].headline.value
     seen = scores.models[0].headline
-    assert seen.low <= truth <= seen.high  # it would not be in the order of the file: classes come one by one
+    assert (
+        seen.low <= expected <= seen.high
+    )  # it would not be in the order of the file: classes come one by one
 
 
 def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -> None:
     evaluate([quarters()], SUITE, dataset(), tmp_path, options=RunOptions(precision=3))
-    answers = open_results(FileStore(tmp_path)).predictions("quarters")
+    predictions = open_results(FileStore(tmp_path)).predictions("quarters")
     known = dict(zip(dataset().ids, dataset().labels.tolist(), strict=True))
     assert all(
-        known[image] == label for image, label in zip(answers.ids, answers.labels.tolist(), strict=True)
+        known[image] == label
+        for image, label in zip(predictions.ids, predictions.labels.tolist(), strict=True)
     )
-    shares = np.bincount(answers.labels, minlength=CLASSES) / len(answers)
-    assert shares == pytest.approx(0.25, abs=0.08)
+    fractions = np.bincount(predictions.labels, minlength=CLASSES) / len(predictions)
+    assert fractions == pytest.approx(0.25, abs=0.08)
 
 
 def test_a_prediction_is_the_same_as_in_a_complete_run(tmp_path: Path) -> None:
@@ -130,7 +133,7 @@ def test_conditions_alone_have_no_headline(tmp_path: Path) -> None:
         )
 
 
-def test_a_shuffled_data_set_is_the_same_data() -> None:
+def test_shuffled_dataset_has_the_same_data() -> None:
     data = dataset(100)
     mixed = data.shuffled(3)
     assert mixed.digest() == data.digest()

@@ -57,26 +57,26 @@ def broken() -> Model:
 
 
 def suicidal() -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         if parent_process() is not None:  # in a worker, not in the check before the run
             os.kill(os.getpid(), signal.SIGKILL)
         return brightness(images)
 
-    return as_model(answer, name="suicidal", classes=CLASSES, version="1")
+    return as_model(predict, name="suicidal", classes=CLASSES, version="1")
 
 
 def held() -> Model:
     """Predicts eight batches in each process, then waits until the file named by `HELD` is deleted."""
     batches = 0
 
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         nonlocal batches
         batches += 1
         while batches > 8 and Path(os.environ["HELD"]).exists():
             time.sleep(0.01)
         return brightness(images)
 
-    return as_model(answer, name="held", classes=CLASSES, version="1")
+    return as_model(predict, name="held", classes=CLASSES, version="1")
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_libraries_use_one_thread_in_a_worker(tmp_path: Path, monkeypatch: pytes
 
 
 def threads() -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         import cv2
 
         assert cv2.getNumThreads() == 1
@@ -272,7 +272,7 @@ def threads() -> Model:
             assert os.environ[name] == "1"
         return brightness(images)
 
-    return as_model(answer, name="threads", classes=CLASSES, version="1")
+    return as_model(predict, name="threads", classes=CLASSES, version="1")
 
 
 def test_models_are_loaded_when_they_are_needed(tmp_path: Path) -> None:

@@ -133,10 +133,10 @@ def test_the_store_is_that_of_a_local_run(
 def test_workers_are_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> None:
     """Kill all workers at the first predictions; others repeat their tasks, and no progress is lost."""
     killed: list[int] = []
-    told: list[int] = []
+    messages: list[int] = []
 
     def kill(progress: Any) -> None:
-        told.append(progress.done)
+        messages.append(progress.done)
         if not killed:
             killed.extend(_actors(cluster))
             for pid in killed:
@@ -146,7 +146,7 @@ def test_workers_are_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> N
     evaluate(MODELS, SUITE, data, tmp_path, engine=options(), options=RunOptions(batch_size=8), progress=kill)
     assert killed
     assert rows(FileStore(tmp_path)) == undisturbed
-    assert max(told) == told[-1] == sum(len(cell) for cell in undisturbed.values())
+    assert max(messages) == messages[-1] == sum(len(cell) for cell in undisturbed.values())
 
 
 def test_a_node_is_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> None:
@@ -176,16 +176,16 @@ def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: 
         *("run", "--engine", "ray:workers=2", "--config", "batch_size=8", "--suite", "small.yaml"),
         *("--data", "toys", "--store", "kept", "--model", MODELS[0], "--model", deadly),
     ]
-    told = CliRunner().invoke(app, command)  # on the cluster that this process is connected to
-    assert told.exit_code == 1, told.output
-    assert "failed: deadly under toys, images 16 to 31" in told.output
-    assert "1 part failed" in told.output
-    assert "small@1 on toys: 96 images, 5 conditions" in told.output, "the numbers of the other model"
+    result = CliRunner().invoke(app, command)  # on the cluster that this process is connected to
+    assert result.exit_code == 1, result.output
+    assert "failed: deadly under toys, images 16 to 31" in result.output
+    assert "1 part failed" in result.output
+    assert "small@1 on toys: 96 images, 5 conditions" in result.output, "the numbers of the other model"
     store = FileStore(folder / "kept")
-    answers = {str(cell.model["name"]): 0 for cell in store.cells().values()}
+    predicted = {str(cell.model["name"]): 0 for cell in store.cells().values()}
     for cell in store.cells().values():
-        answers[str(cell.model["name"])] += len(store.read(cell))
-    assert answers == {"toy": 5 * 96, "deadly": 5 * 96 - BLOCK}
+        predicted[str(cell.model["name"])] += len(store.read(cell))
+    assert predicted == {"toy": 5 * 96, "deadly": 5 * 96 - BLOCK}
 
 
 def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights: Path, folder: Path) -> None:
@@ -215,11 +215,11 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
                     driver.wait(0.05)
             driver.send_signal(sent)
             assert driver.stderr is not None
-            told = driver.stderr.read()
-        assert driver.returncode == code, told
-        assert "Traceback" not in told
+            output = driver.stderr.read()
+        assert driver.returncode == code, output
+        assert "Traceback" not in output
         if sent == signal.SIGINT:
-            assert told.endswith("finished work is kept, run the same command to continue\n")
+            assert output.endswith("finished work is kept, run the same command to continue\n")
         before, pieces = pieces, set((folder / "kept").rglob("*.parquet"))
         assert before < pieces
     (weights / "hold").unlink()
@@ -233,7 +233,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
     assert not store.verify()
 
 
-def test_what_nodes_lack_is_told_before_anything_starts(
+def test_missing_packages_on_nodes_are_reported_at_the_start(
     cluster: Any, weights: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model and data that only some machines have, another version of Beaufort, a GPU that is not there."""
@@ -243,9 +243,9 @@ def test_what_nodes_lack_is_told_before_anything_starts(
     node = cluster.add_node(num_cpus=1, env_vars={"TOY_WEIGHTS": str(elsewhere)})
     filed = "python:tests.evaluation.cluster_models:of_a_file"
     try:
-        with pytest.raises(OptionError, match="nodes of the cluster") as told:
+        with pytest.raises(OptionError, match="nodes of the cluster") as error:
             evaluate([filed], SUITE, "toys", "kept", engine=options())
-        (line,) = str(told.value).splitlines()[1:]
+        (line,) = str(error.value).splitlines()[1:]
         assert f"({node.node_id[:8]}): cannot load the model {filed!r}: " in line
         assert "weights.npy" in line
         np.save(elsewhere / "weights.npy", 2 * np.eye(cluster_models.CLASSES))
@@ -260,7 +260,7 @@ def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: P
     """Through an open folder, which has a number in this process and another or none elsewhere."""
     here = os.open(folder, os.O_RDONLY)
     try:
-        with pytest.raises(OptionError, match="nodes of the cluster") as told:
+        with pytest.raises(OptionError, match="nodes of the cluster") as error:
             evaluate(
                 MODELS[:1],
                 SUITE,
@@ -270,7 +270,7 @@ def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: P
             )
     finally:
         os.close(here)
-    lines = str(told.value).splitlines()[1:]
+    lines = str(error.value).splitlines()[1:]
     assert len(lines) == 4, "the data and the store, on two nodes"
     data, store = lines[:2]
     assert re.match(r"node .* \(.{8}\): cannot read the image test/0 of toys: .*toys", data)
@@ -287,7 +287,7 @@ def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyP
         evaluate(MODELS[:1], SUITE, "toys", "kept", engine=options())
 
 
-def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_port_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray itself takes a quarter of an hour to give up."""
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was asked"))
     with pytest.raises(OptionError, match=r"'127\.0\.0\.1:1': .*refused"):
@@ -296,7 +296,7 @@ def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -
         ray_engine._start(RayOptions(address="localhost:65536"))
 
 
-def test_what_a_worker_asks_for_is_not_there(cluster: Any, folder: Path) -> None:
+def test_missing_assignment_of_a_worker(cluster: Any, folder: Path) -> None:
     with pytest.raises(OptionError, match=r"1 CPUs and 4 GPUs"):
         evaluate(MODELS, SUITE, "toys", "kept", engine=RayOptions(address="auto", gpus=4))
     with pytest.raises(OptionError, match="store"):

@@ -55,9 +55,9 @@ RUN = ["run", "--model", "demo:digits", "--data", "digits", "--suite", "mnist-c"
     ],
 )
 def test_options_of_the_command(given: list[str], message: str) -> None:
-    told = CliRunner().invoke(app, [*RUN, *given])
-    assert told.exit_code == 2
-    assert message in " ".join(told.output.split())
+    result = CliRunner().invoke(app, [*RUN, *given])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ ASKED = [0]
 def counting() -> Model:
     model = toy()
 
-    def answer(images: Any) -> Any:
+    def predict(images: Any) -> Any:
         ASKED[0] += 1
         return model(images)
 
-    return as_model(answer, name="toy", classes=7, version="1")
+    return as_model(predict, name="toy", classes=7, version="1")
 
 
 @pytest.fixture

@@ -36,12 +36,12 @@ def dataset() -> Dataset:
 
 
 def toy(calls: list[int] | None = None) -> Model:
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         if calls is not None:
             calls.append(len(images))
         return np.asarray(images.mean(axis=(1, 2)), np.float32)
 
-    return as_model(answer, name="toy", classes=3, version="1")
+    return as_model(predict, name="toy", classes=3, version="1")
 
 
 def read_only(path: object, content: bytes) -> None:
@@ -94,7 +94,7 @@ def test_a_store_that_is_deleted_while_a_run_fills_it(tmp_path: Path, after: int
 
 @pytest.mark.usefixtures("no_model_checks")
 @pytest.mark.parametrize("from_end", [300, 3000])
-def test_a_run_does_again_what_is_damaged(tmp_path: Path, from_end: int) -> None:
+def test_damaged_predictions_are_recomputed(tmp_path: Path, from_end: int) -> None:
     first = evaluate([toy()], SUITE, dataset(), tmp_path)
     store = FileStore(tmp_path)
     path = tmp_path / store.pieces()[1].path

@@ -172,7 +172,7 @@ def test_a_worker_stays_with_its_block_and_its_model() -> None:
     assert seen[1] == [(1, block) for block in range(3) for _ in range(4)]
 
 
-def test_few_models_are_shared_block_by_block() -> None:
+def test_few_models_are_divided_by_block() -> None:
     workers = Workers(TaskQueue(queues(2, 4, 8, 1)), 6)
     workers.offer()
     models = [workers.held[name][0].model for name in range(6)]
@@ -197,7 +197,7 @@ def test_who_has_nothing_left_helps_others() -> None:
     assert dispatch.take("b") is not None
 
 
-def test_units_are_made_when_they_are_asked_for() -> None:
+def test_units_are_created_on_demand() -> None:
     """The job may have millions: none is made long before its turn."""
     made = 0
 

@@ -52,7 +52,7 @@ def test_suites_find_what_they_need(name: str) -> None:
     assert baseline.clean is not None
 
 
-def test_what_is_known_of_each() -> None:
+def test_metadata_of_each() -> None:
     alexnet, paper, conv1 = map(get_baseline, BASELINE_NAMES)
     assert alexnet.severities == (1, 2, 3, 4, 5)
     assert alexnet.averaged == set(EXTRAS)
@@ -135,6 +135,6 @@ def test_one_of_your_own() -> None:
         ),
     ],
 )
-def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
+def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

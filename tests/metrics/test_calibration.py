@@ -95,6 +95,6 @@ def test_edges_belong_to_the_bin_below() -> None:
         (lambda: ece_from_bins([1, 1], [1], [1, 1]), MetricError, "same shape"),
     ],
 )
-def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
+def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

@@ -24,18 +24,18 @@ ANSWERS = st.lists(st.tuples(st.integers(0, 5), st.permutations(range(6))), min_
 
 
 @given(ANSWERS, st.integers(1, 6))
-def test_against_a_loop(answers: list[tuple[int, list[int]]], k: int) -> None:
-    labels, top = [label for label, _ in answers], [row for _, row in answers]
-    right = sum(label in row[:k] for label, row in answers)
-    assert accuracy(labels, top, k) == pytest.approx(right / len(answers))
-    assert error(labels, top, k) == pytest.approx(1 - right / len(answers))
+def test_against_a_loop(outputs: list[tuple[int, list[int]]], k: int) -> None:
+    labels, top = [label for label, _ in outputs], [row for _, row in outputs]
+    right = sum(label in row[:k] for label, row in outputs)
+    assert accuracy(labels, top, k) == pytest.approx(right / len(outputs))
+    assert error(labels, top, k) == pytest.approx(1 - right / len(outputs))
     predicted = [row[0] for row in top]
     assert accuracy(labels, predicted) == accuracy(labels, top)
 
 
 @given(ANSWERS)
-def test_by_class_against_a_loop(answers: list[tuple[int, list[int]]]) -> None:
-    labels, predicted = [label for label, _ in answers], [row[0] for _, row in answers]
+def test_by_class_against_a_loop(outputs: list[tuple[int, list[int]]]) -> None:
+    labels, predicted = [label for label, _ in outputs], [row[0] for _, row in outputs]
     slow = {}
     for name in sorted(set(labels)):
         mine = [p == name for label, p in zip(labels, predicted, strict=True) if label == name]
@@ -47,8 +47,8 @@ def test_by_class_against_a_loop(answers: list[tuple[int, list[int]]]) -> None:
 
 
 @given(ANSWERS, st.randoms(use_true_random=False))
-def test_order_does_not_matter(answers: list[tuple[int, list[int]]], random: Any) -> None:
-    mixed = random.sample(answers, len(answers))
+def test_order_does_not_matter(outputs: list[tuple[int, list[int]]], random: Any) -> None:
+    mixed = random.sample(outputs, len(outputs))
 
     def numbers(rows: list[tuple[int, list[int]]]) -> tuple[Any, ...]:
         labels, top = [label for label, _ in rows], np.array([row for _, row in rows])
@@ -59,7 +59,7 @@ def test_order_does_not_matter(answers: list[tuple[int, list[int]]], random: Any
             worst_classes(labels, top[:, 0], 3),
         )
 
-    assert numbers(mixed) == numbers(answers)
+    assert numbers(mixed) == numbers(outputs)
 
 
 def test_ties_go_to_the_class_with_more_images() -> None:
@@ -83,6 +83,6 @@ def test_ties_go_to_the_class_with_more_images() -> None:
         (lambda: per_class_accuracy([], []), MissingResultsError, "empty"),
     ],
 )
-def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
+def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

@@ -40,10 +40,10 @@ def slow_mean(rows: dict[str, list[float]]) -> float:
 
 
 def tables(low: float) -> st.SearchStrategy[dict[str, list[float]]]:
-    share = st.floats(low, 1)
+    fraction = st.floats(low, 1)
     return st.integers(1, 5).flatmap(
         lambda levels: st.fixed_dictionaries(
-            {name: st.lists(share, min_size=levels, max_size=levels) for name in NAMES}
+            {name: st.lists(fraction, min_size=levels, max_size=levels) for name in NAMES}
         )
     )
 
@@ -114,7 +114,7 @@ def test_dividing_by_severity_is_something_else() -> None:
     assert corruption_error(errors, baseline) != pytest.approx((0.1 / 0.2 + 0.9 / 1.0) / 2)
 
 
-def test_the_baseline_says_which_corruptions_count() -> None:
+def test_baseline_defines_the_corruptions() -> None:
     errors = {"fog": (0.5,), "snow": (0.9,)}
     assert mean_corruption_error(errors, {"fog": (1.0,)}) == 0.5
 
@@ -166,6 +166,6 @@ ONE = {"fog": (0.5, 0.6)}
         ),
     ],
 )
-def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
+def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

@@ -14,7 +14,7 @@ from beaufort.metrics import metrics
 from beaufort.suites import METRICS
 
 
-def test_what_is_registered() -> None:
+def test_registered_names() -> None:
     assert set(METRICS) <= set(metrics)
     assert sorted(metrics) == [
         "accuracy",
@@ -44,7 +44,7 @@ def test_what_is_registered() -> None:
 
 
 @pytest.mark.parametrize("name", metrics)
-def test_each_says_what_it_is(name: str) -> None:
+def test_each_has_a_description(name: str) -> None:
     metric = metrics[name]
     assert metric.name == name
     assert metric.summary.endswith(".")

@@ -97,6 +97,6 @@ def test_extremes() -> None:
         (lambda: negative_log_likelihood([[0.5, 0.5]], []), MissingResultsError, "labels must not be empty"),
     ],
 )
-def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
+def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call()

@@ -160,7 +160,7 @@ def test_the_means_follow_too(network: str) -> None:
     assert low <= np.mean(row, axis=0)[1]
 
 
-def test_damaged_cells_are_absent(shared: Path) -> None:
+def test_damaged_cells_are_missing(shared: Path) -> None:
     with (shared / "reference/tables/imagenet_c_tables_damaged_cells.csv").open() as file:
         lost = [row for row in csv.DictReader(file) if row["status"].startswith("unknown")]
     assert {(row["network"], row["column"]) for row in lost} == TABLE1.damaged
@@ -245,7 +245,7 @@ def test_as_in_the_reference(name: str, shared: Path) -> None:
     assert set(table.decimals) == set(columns)
 
 
-def test_a_miss_answers_with_near_names() -> None:
+def test_unknown_name_error_suggests_near_names() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'imagenet-c-table"):
         published_table("imagenet-table1")
     with pytest.raises(UnknownNameError, match="did you mean 'ResNet-50'"):

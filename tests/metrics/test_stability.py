@@ -44,7 +44,7 @@ def moved(first: list[int], later: list[int]) -> int:
     return sum(abs(k - (later.index(c) if c in later else 5)) for k, c in enumerate(first))
 
 
-def test_the_rate_names_what_is_missing() -> None:
+def test_missing_rate_error_names_the_missing_conditions() -> None:
     with pytest.raises(MissingResultsError, match="tilt"):
         mean_flip_rate({"snow": 0.1}, {"snow": 0.1, "tilt": 0.2})
     with pytest.raises(MissingResultsError, match="at least one sequence"):
@@ -59,7 +59,7 @@ def test_wrong_strides(stride: float) -> None:
         flips([[1, 2, 3]], stride=stride)  # type: ignore[arg-type]
 
 
-def test_what_is_no_sequence() -> None:
+def test_invalid_sequence() -> None:
     with pytest.raises(MetricError, match="2 dimensions"):
         flips([1, 2, 3])
     with pytest.raises(MetricError, match="frames, 5"):

@@ -45,16 +45,16 @@ def by_function(name: str, logits: Any, labels: Any) -> float:
     p = np.exp(wide - wide.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     top = np.argsort(-wide, axis=1, kind="stable")
-    truth = labels.numpy()
-    answers: dict[str, Callable[[], float]] = {
-        "accuracy": lambda: metrics.accuracy(truth, top),
-        "top 3": lambda: metrics.accuracy(truth, top, k=3),
-        "calibration": lambda: metrics.expected_calibration_error(p.max(axis=1), top[:, 0] == truth, 10),
-        "brier": lambda: metrics.brier_score(p, truth),
-        "nll": lambda: metrics.negative_log_likelihood(p, truth),
+    expected = labels.numpy()
+    predicted: dict[str, Callable[[], float]] = {
+        "accuracy": lambda: metrics.accuracy(expected, top),
+        "top 3": lambda: metrics.accuracy(expected, top, k=3),
+        "calibration": lambda: metrics.expected_calibration_error(p.max(axis=1), top[:, 0] == expected, 10),
+        "brier": lambda: metrics.brier_score(p, expected),
+        "nll": lambda: metrics.negative_log_likelihood(p, expected),
         "entropy": lambda: metrics.entropy(p),
     }
-    return answers[name]()
+    return predicted[name]()
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -181,7 +181,7 @@ def small() -> Any:
         ),
     ],
 )
-def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
+def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call()
 

@@ -39,7 +39,7 @@ from tests.mining.world import middle
 
 
 @pytest.mark.parametrize(
-    ("answer", "truth", "distractor", "ours", "published"),
+    ("output", "expected", "distractor", "ours", "published"),
     [
         ("A chair.", "chair", "bucket", "right", "right"),
         ("It's a bucket", "chair", "bucket", "wrong", "wrong"),
@@ -60,11 +60,11 @@ from tests.mining.world import middle
         ("", "chair", "bucket", "neither", "neither"),
     ],
 )
-def test_parsing_replies(answer: str, truth: str, distractor: str, ours: str, published: str) -> None:
-    assert score_reply(answer, truth, distractor) == ours
-    assert score_reply(answer, truth, distractor, scoring="as-published") == published
+def test_parsing_replies(output: str, expected: str, distractor: str, ours: str, published: str) -> None:
+    assert score_reply(output, expected, distractor) == ours
+    assert score_reply(output, expected, distractor, scoring="as-published") == published
     swapped = {"right": "wrong", "wrong": "right"}
-    assert score_reply(answer, distractor, truth) == swapped.get(ours, ours)
+    assert score_reply(output, distractor, expected) == swapped.get(ours, ours)
 
 
 def test_names_and_synonyms_are_the_published_ones(shared: Path) -> None:
@@ -82,12 +82,15 @@ def test_scorings_are_named() -> None:
 
 
 def answered(*rows: tuple[str, bool, str]) -> list[ChoiceReply]:
-    return [ChoiceReply(TwoWayQuestion(image, "chair", "bucket", first), said) for image, first, said in rows]
+    return [
+        ChoiceReply(TwoWayQuestion(image, "chair", "bucket", first), message)
+        for image, first, message in rows
+    ]
 
 
 def test_coverage_stands_beside_accuracy() -> None:
-    said = ["chair"] * 6 + ["bucket"] * 2 + ["chair or bucket", "dunno"]
-    found = score_choices(answered(*((str(i), i % 2 == 0, text) for i, text in enumerate(said))))
+    output = ["chair"] * 6 + ["bucket"] * 2 + ["chair or bucket", "dunno"]
+    found = score_choices(answered(*((str(i), i % 2 == 0, text) for i, text in enumerate(output))))
     nothing = {"refused": 0, "unreadable": 0}
     assert found.counts == {"right": 6, "wrong": 2, "both": 1, "neither": 1, **nothing}
     assert found.accuracy is not None
@@ -182,13 +185,13 @@ def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.M
     model = load_chat_model(f"{stub.address}#tiny-vlm", token="HOUSE_KEY", sleep=lambda _: None)
     stub.troubles = [503, 429]
     path = tmp_path / "answers.jsonl"
-    answers = ask_questions(model, questions, data, path)
+    predicted = ask_questions(model, questions, data, path)
     assert len(stub.asked) == len(questions) == 60
     assert stub.asked[0]["path"] == "/v1/chat/completions"
     assert stub.asked[0]["model"] == "tiny-vlm"
     assert set(stub.keys) == {"Bearer open-sesame-123"}
     assert "sesame" not in path.read_text()
-    for one in answers:
+    for one in predicted:
         pixel = data[list(data.ids).index(one.question.image)].image[16, 16]
         assert (int(pixel.sum()) % 2 == 0) == (
             (score_reply(one.reply, one.question.label, one.question.distractor) == "right")
@@ -196,7 +199,7 @@ def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.M
         )
     name, again = read_choices(path)
     assert name == "tiny-vlm"
-    assert again == answers
+    assert again == predicted
 
 
 def test_a_killed_query_can_be_repeated(stub: Stub, asked: Any, tmp_path: Path) -> None:
@@ -322,33 +325,33 @@ def test_rate_limits(stub: Stub) -> None:
 
 
 def test_services_that_do_not_respond(stub: Stub) -> None:
-    picture = Image.new("RGB", (32, 32))
+    image = Image.new("RGB", (32, 32))
     model = HttpChatModel(stub.address, "tiny", retries=1, sleep=lambda _: None)
     stub.troubles = [500, 500]
     with pytest.raises(ModelError, match="2 attempts"):
-        model.reply(picture, "a: b, c.")
+        model.reply(image, "a: b, c.")
     stub.troubles = [401]
     with pytest.raises(ModelError, match="status 401"):
-        model.reply(picture, "a: b, c.")
+        model.reply(image, "a: b, c.")
     for text in ("gpt", "transformers:", "http://127.0.0.1/v1"):
         with pytest.raises(MiningError, match="must be transformers:FOLDER-OR-NAME or http"):
             load_chat_model(text)
 
 
 def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
-    def ask(*words: str) -> Any:
+    def call(*words: str) -> Any:
         command = ["mine", "ask", f"mined:{images}", str(tmp_path / "answers.jsonl"), *words]
         more = ["--favorites", "python:tests.mining.world:middle", "--store", str(tmp_path / "store")]
         return CliRunner().invoke(app, [*command, *more])
 
     for option in ("--scoring", "--orders"):
-        assert ask("--model", f"{stub.address}#tiny", option, "other").exit_code == 2
+        assert call("--model", f"{stub.address}#tiny", option, "other").exit_code == 2
         assert not stub.asked  # it is told first
-    told = ask("--model", f"{stub.address}#tiny", "--orders", "both")
-    assert told.exit_code == 0, told.output
-    assert "60 images, 120 questions" in told.output
-    assert "position bias" in told.output
-    assert ask("--model", "nothing").exit_code == 2
+    result = call("--model", f"{stub.address}#tiny", "--orders", "both")
+    assert result.exit_code == 0, result.output
+    assert "60 images, 120 questions" in result.output
+    assert "position bias" in result.output
+    assert call("--model", "nothing").exit_code == 2
     evaluated = CliRunner().invoke(
         app,
         ["mine", "evaluate", f"mined:{images}", "--model", "python:tests.mining.world:middle",
@@ -367,10 +370,10 @@ def test_a_tiny_llava(asked: Any, tmp_path: Path) -> None:
     data, questions = asked
     save_tiny_llava(tmp_path / "llava")
     model = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
-    answers = ask_questions(model, questions[:3], data, tmp_path / "answers.jsonl")
-    assert len(answers) == 3
+    predicted = ask_questions(model, questions[:3], data, tmp_path / "answers.jsonl")
+    assert len(predicted) == 3
     again = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
-    assert ask_questions(again, questions[:3], data, tmp_path / "again.jsonl") == answers
+    assert ask_questions(again, questions[:3], data, tmp_path / "again.jsonl") == predicted
     facts: Mapping[str, Any] = model.facts
     assert facts["name"] == "llava"
     for weights in (tmp_path / "llava").rglob("*.safetensors"):

@@ -70,8 +70,8 @@ def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
     assert {row["role"] for row in rows if row["model"] == "faint"} == {"evaluated"}
     assert set(rows[0]) >= {"accuracy_images", "category_mean_categories"}
     for table in ("nuisances", "categories", "confusions"):
-        told = list(csv.DictReader((tmp_path / "out" / f"{table}.csv").read_text().splitlines()))
-        assert {row["model"] for row in told if row["role"] == "surrogate"} == {"bold"}
+        output = list(csv.DictReader((tmp_path / "out" / f"{table}.csv").read_text().splitlines()))
+        assert {row["model"] for row in output if row["role"] == "surrogate"} == {"bold"}
     page = show(tmp_path / "out" / "index.html")
     for section in ("nuisances", "categories"):  # marked wherever it stands
         assert "bold (surrogate)" in page.locator(f"#{section} thead").inner_text()
@@ -105,13 +105,13 @@ def test_zero_shot_over_the_names_of_the_categories(
 
 def test_the_command(mined: MinedSet, tmp_path: Path) -> None:
     world = "python:tests.mining.world"
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         app,
         ["mine", "evaluate", str(tmp_path / "set"), "--model", f"{world}:wide", "--store",
          str(tmp_path / "store"), "--output", str(tmp_path / "out")],
     )  # fmt: skip
-    assert told.exit_code == 0, told.output
-    assert "wide" in told.output
+    assert result.exit_code == 0, result.output
+    assert "wide" in result.output
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "categories.csv", "confusions.csv", "index.html", "nuisances.csv", "scores.csv",
     }  # fmt: skip

@@ -62,7 +62,7 @@ def reviewed(selection: MinedSelection, images: Path, tmp_path: Path, reject: st
     return review
 
 
-def test_a_set_has_what_people_accepted(
+def test_set_contains_accepted_images(
     selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
 ) -> None:
     review = reviewed(selection, images, tmp_path, "leaf")
@@ -120,7 +120,7 @@ def test_a_set_has_what_people_accepted(
     assert all(one.nuisance for one in part.images)
 
 
-def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
+def test_datasheet_counts_voters_and_failing_surrogates(
     selection: MinedSelection, images: Path, tmp_path: Path
 ) -> None:
     loose = select(selection.predictions, selection.images, ["bold", "middle"], rule="1-of-2")
@@ -138,7 +138,7 @@ def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
     review.close()
 
 
-def test_a_killed_export_goes_on_and_nothing_else_is_overwritten(
+def test_killed_export_resumes_and_overwrites_nothing_else(
     chosen: Path, images: Path, tmp_path: Path
 ) -> None:
     count = export_set(tmp_path / "whole", images, chosen)
@@ -345,7 +345,7 @@ def test_a_review_of_images_that_were_made_anew(
 
 
 @pytest.mark.parametrize("text", ["", "file,category\na,b\n", "nothing at all"])
-def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
+def test_invalid_selections(tmp_path: Path, text: str) -> None:
     (tmp_path / "selection.csv").write_text(text)
     with pytest.raises(MiningError, match=r"selection\.csv"):
         export_set(tmp_path / "set", tmp_path, tmp_path / "selection.csv")
@@ -407,7 +407,7 @@ def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None
     assert not (tmp_path / "a").exists()
 
 
-def test_an_image_goes_by_what_it_says_itself(chosen: Path, images: Path, tmp_path: Path) -> None:
+def test_image_format_is_detected_from_content(chosen: Path, images: Path, tmp_path: Path) -> None:
     text = chosen.read_text()
     chosen.write_text(text.replace(",kite,", ",bowl,"))
     with pytest.raises(MiningError, match=r"/kite/.* as 'bowl' was generated as"):
@@ -418,7 +418,7 @@ def test_the_command(selection: MinedSelection, chosen: Path, images: Path, tmp_
     def run(*words: Any) -> Any:
         return CliRunner().invoke(app, ["mine", "export", *map(str, words)])
 
-    told = run(images, chosen, tmp_path / "set", "--set", "license=CC0")
-    assert told.exit_code == 0, told.output
-    assert f"{int(selection.kept.sum())} images written to" in told.output
+    result = run(images, chosen, tmp_path / "set", "--set", "license=CC0")
+    assert result.exit_code == 0, result.output
+    assert f"{int(selection.kept.sum())} images written to" in result.output
     assert run(images, chosen, tmp_path / "set").exit_code == 2

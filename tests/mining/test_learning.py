@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_was_learned_depends_on_the_pair(trained: Path, tmp_path: Path) -> None:
+def test_learned_result_depends_on_the_pair(trained: Path, tmp_path: Path) -> None:
     plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped"]}, each=4)
     generate(plan, ConditionalGenerator(trained, steps=10, guidance=1.0), tmp_path / "out")
     means: dict[str, list[float]] = {}
@@ -63,7 +63,7 @@ def test_samples_depend_on_the_seed_alone(trained: Path) -> None:
     assert json.loads(json.dumps(facts))
 
 
-def test_what_cannot_be_made(trained: Path, tmp_path: Path) -> None:
+def test_invalid_datasets_to_write(trained: Path, tmp_path: Path) -> None:
     model = ConditionalGenerator(trained)
     with pytest.raises(MiningError, match="not trained on cup with"):
         model.check(make_plan(["cup"], nuisances={"texture": ["blotchy"]}))

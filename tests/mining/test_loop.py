@@ -18,15 +18,15 @@ WORLD = "python:tests.mining.world"
 
 
 def run(*words: Any) -> str:
-    told = CliRunner().invoke(app, [str(word) for word in words])
-    assert told.exit_code == 0, told.output
-    return told.output
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def refused(*words: Any) -> str:
-    told = CliRunner().invoke(app, [str(word) for word in words])
-    assert told.exit_code == 2, told.output
-    return " ".join(told.output.split())
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 2, result.output
+    return " ".join(result.output.split())
 
 
 def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert Path(page).stat().st_size > 1000
 
 
-def test_mistakes_between_steps_are_told_and_lose_nothing(images: Path, tmp_path: Path) -> None:
+def test_invalid_steps_are_reported_and_lose_nothing(images: Path, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in images.rglob("*") if path.is_file()}
     plan = images / "plan.csv"
     edited = tmp_path / "edited.csv"
@@ -70,16 +70,16 @@ def test_mistakes_between_steps_are_told_and_lose_nothing(images: Path, tmp_path
     cutouts = images.parent.parent
     make_cutouts(tmp_path / "cutouts")
     generator = ("--generator", f"composite:{tmp_path / 'cutouts'}", "--set", "size=32")
-    told = refused("mine", "generate", edited, images, *generator)
-    assert "is not in the plan" in told
-    assert "restore the row" in told
+    output = refused("mine", "generate", edited, images, *generator)
+    assert "is not in the plan" in output
+    assert "restore the row" in output
     (tmp_path / "cutouts" / "cup" / "1.png").unlink()
     assert "no images for the category" in refused("mine", "generate", plan, images, *generator)
     select = ("mine", "select", images, "--surrogates", f"{WORLD}:bold", "--store", tmp_path / "store")
     labels = tmp_path / "labels.json"
     labels.write_text('{"cup": [0], "kite": [1]}')
-    told = refused(*select, "--labels", labels, "--output", tmp_path / "out")
-    assert "lacks 1 class of images (first: 'leaf')" in told
+    output = refused(*select, "--labels", labels, "--output", tmp_path / "out")
+    assert "lacks 1 class of images (first: 'leaf')" in output
     after = {path: path.read_bytes() for path in images.rglob("*") if path.is_file()}
     assert after == before
     assert cutouts.is_dir()

@@ -71,7 +71,7 @@ def test_every_category_meets_every_nuisance() -> None:
     assert {item.kind for item in plan} == set(BUILT_IN)
 
 
-def test_a_seed_does_not_depend_on_what_else_is_planned() -> None:
+def test_seed_does_not_depend_on_other_planned_images() -> None:
     alone = make_plan(["cup"], nuisances={"material": ["wood"]})[0]
     assert alone in make_plan(CATEGORIES, each=3)
     assert alone not in make_plan(CATEGORIES, each=3, seed=1)
@@ -134,7 +134,7 @@ def test_bad_plans(tmp_path: Path) -> None:
         read_names(tmp_path / "names.csv")
 
 
-def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: Path) -> None:
+def test_composites_have_the_requested_background(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(CATEGORIES)
     assert generate(plan, CompositeGenerator(cutouts, size=48), tmp_path / "out") == 20
     made = {(one.item.category, one.item.nuisance): one for one in read_generated(tmp_path / "out")}
@@ -243,7 +243,7 @@ def test_interrupted_and_restarted_gives_the_same_set(cutouts: Path, tmp_path: P
     assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
 
 
-def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: Path) -> None:
+def test_edited_plan_is_rejected(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(CATEGORIES)
     generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     before = digests(tmp_path / "out")
@@ -255,7 +255,7 @@ def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: P
     assert digests(tmp_path / "out") == before
 
 
-def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> None:
+def test_damaged_image_is_reported(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(["cup"])
     generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     path = tmp_path / "out" / plan[0].file
@@ -271,7 +271,7 @@ def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> Non
             generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
 
 
-def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:
+def test_requirements_of_composite(cutouts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(MiningError, match="'sofa'"):
         generate(make_plan(["sofa"]), CompositeGenerator(cutouts), out)
@@ -289,7 +289,7 @@ def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_surfaces_from_pictures(cutouts: Path, tmp_path: Path) -> None:
+def test_surfaces_from_images(cutouts: Path, tmp_path: Path) -> None:
     (tmp_path / "surfaces" / "lunar").mkdir(parents=True)
     Image.new("RGB", (50, 30), (10, 200, 10)).save(tmp_path / "surfaces" / "lunar" / "a.png")
     plan = make_plan(["cup"], nuisances={"background": ["lunar"]})
@@ -334,37 +334,37 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     (tmp_path / "categories.txt").write_text("cup\n")
     (tmp_path / "words.csv").write_text("code,name\n1,dotted\n2,striped\n")
     plan, out = str(tmp_path / "plan.csv"), str(tmp_path / "out")
-    asked = ["mine", "plan", str(tmp_path / "categories.txt"), plan]
-    told = run(app, [*asked, "--nuisances", f"texture={tmp_path / 'words.csv'}", "--each", "2"])
-    assert told.exit_code == 0, told.output
-    assert "4 images planned" in told.output
+    options = ["mine", "plan", str(tmp_path / "categories.txt"), plan]
+    result = run(app, [*options, "--nuisances", f"texture={tmp_path / 'words.csv'}", "--each", "2"])
+    assert result.exit_code == 0, result.output
+    assert "4 images planned" in result.output
     command = ["mine", "generate", plan, out, "--generator", f"composite:{cutouts}", "--set", "size=32"]
     assert "4 images written" in run(app, command).output
     assert "0 images written" in run(app, command).output
     assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
-    assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
+    assert run(app, [*options, "--nuisances", "texture"]).exit_code == 2
     for more, message in (
         ("size=0", "size must be an integer of at least 8, got 0"),
         (f"surfaces={tmp_path / 'absent'}", "surfaces not found"),
         (f"photos={cutouts}", "unknown option of composite 'photos'"),
         ("guidance=2", "unknown option of composite 'guidance'"),
     ):
-        refused = run(app, [*command[:6], "--set", more])
-        assert refused.exit_code == 2
-        assert message in " ".join(refused.output.split()), refused.output
+        outcome = run(app, [*command[:6], "--set", more])
+        assert outcome.exit_code == 2
+        assert message in " ".join(outcome.output.split()), outcome.output
     words = str(tmp_path / "words.csv")
-    twice = run(app, [*asked, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
+    twice = run(app, [*options, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
     assert twice.exit_code == 2
     assert "given twice for texture" in " ".join(twice.output.split())
     large = ["imagenet-d", "--sample", "7"]
     before = Path(plan).read_bytes()
-    refused = run(app, ["mine", "plan", *large, plan])
-    assert refused.exit_code == 2
-    assert "already contains a different plan" in " ".join(refused.output.split())
+    outcome = run(app, ["mine", "plan", *large, plan])
+    assert outcome.exit_code == 2
+    assert "already contains a different plan" in " ".join(outcome.output.split())
     assert Path(plan).read_bytes() == before
     for _ in range(2):  # the same plan again is no other
-        told = run(app, ["mine", "plan", *large, str(tmp_path / "large.csv")])
-        assert "7 images planned" in told.output, told.output
+        result = run(app, ["mine", "plan", *large, str(tmp_path / "large.csv")])
+        assert "7 images planned" in result.output, result.output
     shutil.rmtree(out)
 
 

@@ -46,7 +46,7 @@ def test_both_tasks(tiny: str, tmp_path: Path, task: str, pipeline: str) -> None
         generate(PLAN, retouch(tiny, photos, task=task, strength=1.0), tmp_path / "out")
 
 
-def test_what_is_painted_is_behind_the_object_or_on_it(tiny: str, tmp_path: Path) -> None:
+def test_paint_is_on_the_background_or_the_object(tiny: str, tmp_path: Path) -> None:
     model = retouch(tiny, make_cutouts(tmp_path / "photos"), task="inpainting")
     background, material = (
         np.asarray(model._photo(next(item for item in PLAN if item.kind == kind))[1])
@@ -57,7 +57,7 @@ def test_what_is_painted_is_behind_the_object_or_on_it(tiny: str, tmp_path: Path
     assert background[0, 0] == 255
 
 
-def test_what_it_needs(tiny: str, tmp_path: Path) -> None:
+def test_requirements(tiny: str, tmp_path: Path) -> None:
     photos = make_cutouts(tmp_path / "photos")
     Image.new("RGB", (20, 20)).save(photos / "cup" / "2.png")
     with pytest.raises(MiningError, match=r"has no mask; .* 2\.mask\.png"):

@@ -53,12 +53,12 @@ def selection(images: Path, tmp_path: Path) -> MinedSelection:
     return select(predictions, made, ["bold", "middle"])
 
 
-def test_kept_is_what_all_surrogates_get_wrong(selection: MinedSelection) -> None:
+def test_kept_images_are_failures_of_all_surrogates(selection: MinedSelection) -> None:
     pixels = np.stack([np.asarray(Image.open(one.path)) for one in selection.images])
-    truth = np.array([CATEGORIES.index(one.item.category) for one in selection.images])
-    wrong = [shares(pixels, *setting).argmax(axis=1) != truth for setting in ((120, 0), (60, 6))]
+    expected = np.array([CATEGORIES.index(one.item.category) for one in selection.images])
+    wrong = [shares(pixels, *setting).argmax(axis=1) != expected for setting in ((120, 0), (60, 6))]
     assert selection.kept.tolist() == (wrong[0] & wrong[1]).tolist()
-    assert 0 < selection.kept.sum() < len(truth)
+    assert 0 < selection.kept.sum() < len(expected)
     either = select(selection.predictions, selection.images, ["bold", "middle"], rule="1-of-2")
     assert either.kept.tolist() == (wrong[0] | wrong[1]).tolist()
 
@@ -70,7 +70,9 @@ def test_the_rule_in_words(selection: MinedSelection) -> None:
     assert replace(selection, surrogates=(one,), needed=1).rule == "the surrogate fails"
 
 
-def test_answers_are_in_the_ordinary_store(selection: MinedSelection, tmp_path: Path, images: Path) -> None:
+def test_predictions_are_in_the_ordinary_store(
+    selection: MinedSelection, tmp_path: Path, images: Path
+) -> None:
     store = FileStore(tmp_path / "store")
     assert {cell.model["name"] for cell in store.cells().values()} == set(selection.predictions.models)
     before = sorted(path.name for path in (tmp_path / "store").rglob("*.parquet"))
@@ -206,12 +208,12 @@ def test_the_coverage_of_the_curve_s_intervals() -> None:
         return np.stack([rng.random(len(hard)) < 0.1 + 0.7 * hard for _ in range(3)])
 
     first, second, third = draw(world, rng)  # all models are alike, so any pair shows the value
-    truth = (~third[first & second]).mean()
+    expected = (~third[first & second]).mean()
     hits = 0
     for seed in range(25):
         local = np.random.default_rng(seed)
         point = hardness_curve(draw(local.choice(world, 250), local), seed=seed)[1]
-        hits += point.accuracy.low <= truth <= point.accuracy.high
+        hits += point.accuracy.low <= expected <= point.accuracy.high
     assert hits >= 21
 
 
@@ -223,17 +225,17 @@ def test_few_images_have_wide_intervals() -> None:
         return hard + rng.normal(size=(4, images)) > 0
 
     world = draw(100_000, np.random.default_rng(99))
-    truth = (~world[3][world[:2].all(axis=0)]).mean()  # all models are alike
+    expected = (~world[3][world[:2].all(axis=0)]).mean()  # all models are alike
     hits = 0
     for seed in range(40):
         point = hardness_curve(draw(60, np.random.default_rng(seed)), seed=seed)[1]
-        hits += point.accuracy.low <= truth <= point.accuracy.high
+        hits += point.accuracy.low <= expected <= point.accuracy.high
     assert hits >= 36
 
 
-def test_surrogates_are_asked_for_before_anything_else(images: Path, tmp_path: Path) -> None:
+def test_missing_surrogates_are_reported_first(images: Path, tmp_path: Path) -> None:
     world = "python:tests.mining.world"
-    for words, told in (
+    for words, message in (
         (["--surrogates", ""], "at least one surrogate"),
         (["--surrogates", f"{world}:nobody", "--failures", "2-of-3"], "rule must be all, or K-of-1"),
         (["--surrogates", f"{world}:bold", "--controls", "1000"], "controls must be at most"),
@@ -244,7 +246,7 @@ def test_surrogates_are_asked_for_before_anything_else(images: Path, tmp_path: P
              str(tmp_path / "store"), "--output", str(tmp_path / "out")],
         )  # fmt: skip
         assert found.exit_code == 2
-        assert told in " ".join(found.output.split())
+        assert message in " ".join(found.output.split())
         assert not (tmp_path / "out").exists()
 
 
@@ -252,9 +254,9 @@ def test_transfer_and_nuisances(selection: MinedSelection) -> None:
     failed = dict(zip(selection.predictions.models, selection.predictions.failed, strict=True))
     cells = {(one.source, one.target): one.fraction for one in transfer_matrix(selection)}
     assert len(cells) == 20
-    share = cells["bold", "vague"]
-    assert share is not None
-    assert share.value == pytest.approx(failed["vague"][failed["bold"]].mean())
+    fraction = cells["bold", "vague"]
+    assert fraction is not None
+    assert fraction.value == pytest.approx(failed["vague"][failed["bold"]].mean())
     known = [(one.item.kind, one.item.nuisance) for one in selection.images]
     rows = {
         (one.kind, one.nuisance, one.model): one.failures
@@ -348,10 +350,10 @@ def test_the_command(images: Path, tmp_path: Path) -> None:
         "--output",
         str(tmp_path / "out"),
     ]
-    told = run(app, [*command, *more, "--controls", "2"])
-    assert told.exit_code == 0, told.output
-    assert "surrogate" in told.output
-    assert "images kept" in told.output
+    result = run(app, [*command, *more, "--controls", "2"])
+    assert result.exit_code == 0, result.output
+    assert "surrogate" in result.output
+    assert "images kept" in result.output
     assert (images / "kept.csv").is_file()
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "index.html", "models.csv", "nuisances.csv", "selection.csv", "surrogates.csv", "transfer.csv",
@@ -364,12 +366,12 @@ def test_a_list_of_an_earlier_selection_does_not_stay(images: Path, tmp_path: Pa
     (images / "kept.csv").write_text("file,category,role\n")
     surrogates = ",".join(f"python:tests.mining.world:{name}" for name in ("cups", "kites", "leaves"))
     more = ["--store", str(tmp_path / "store"), "--output", str(tmp_path / "out")]
-    told = CliRunner().invoke(app, ["mine", "select", str(images), "--surrogates", surrogates, *more])
-    assert "0 of 60 images kept" in told.output, told.output
+    result = CliRunner().invoke(app, ["mine", "select", str(images), "--surrogates", surrogates, *more])
+    assert "0 of 60 images kept" in result.output, result.output
     assert not (images / "kept.csv").exists()
 
 
-def test_what_a_selection_lacks_is_told(tmp_path: Path) -> None:
+def test_missing_parts_of_a_selection_are_reported(tmp_path: Path) -> None:
     """Names of Python's errors were told."""
     path = tmp_path / "selection.csv"
     with pytest.raises(MiningError, match=r"selection.csv.*No such file or directory"):

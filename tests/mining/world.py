@@ -84,9 +84,9 @@ def vague() -> Model:
 
 def always(place: int) -> Model:
     """Says the same whatever it sees: no image is wrong for all three of these."""
-    answer = np.eye(3, dtype=np.float32)[place]
+    output = np.eye(3, dtype=np.float32)[place]
     return as_model(
-        lambda images: np.tile(answer, (len(images), 1)),
+        lambda images: np.tile(output, (len(images), 1)),
         name=CATEGORIES[place],
         classes=list(CATEGORIES),
         version=f"always {place}",
@@ -108,11 +108,11 @@ def leaves() -> Model:
 def wide() -> Model:
     """Six outputs: each category is two of them, in another order."""
 
-    def answer(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         cup, kite, leaf = shares(images, 60, 6).T
         return np.stack([leaf, kite, cup, cup * 0.9, kite * 0.9, np.full_like(cup, 0.0005)], axis=1)
 
-    return as_model(answer, name="wide", classes=6, version="wide")
+    return as_model(predict, name="wide", classes=6, version="wide")
 
 
 WIDE_LABELS = {"cup": (2, 3), "kite": (1, 4), "leaf": (0,)}

@@ -87,14 +87,14 @@ def jittered(images: NDArray[np.uint8], size: float) -> NDArray[np.float32]:
 
 
 def changing(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    answer = right(images)
+    output = right(images)
     images[:] = 0
-    return answer
+    return output
 
 
 def softmax(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    shares = np.exp(right(images) - right(images).max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
+    fractions = np.exp(right(images) - right(images).max(axis=1, keepdims=True))
+    return np.asarray(fractions / fractions.sum(axis=1, keepdims=True), np.float32)
 
 
 def failing(images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -107,7 +107,7 @@ def by_place(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "check", "level"),
+    ("output", "check", "level"),
     [
         (failing, "output", "unusable"),
         (lambda x: right(x).tolist(), "output", "unusable"),
@@ -125,8 +125,8 @@ def by_place(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         (softmax, "logits", "warning"),
     ],
 )
-def test_planted_faults(answer: Callable[[Any], Any], check: str, level: str) -> None:
-    findings = check_model(Plain(answer))
+def test_planted_faults(output: Callable[[Any], Any], check: str, level: str) -> None:
+    findings = check_model(Plain(output))
     assert levels(findings).get(check) == level, findings
     assert all(finding.message and finding.advice for finding in findings)
 
@@ -134,7 +134,7 @@ def test_planted_faults(answer: Callable[[Any], Any], check: str, level: str) ->
 @pytest.mark.parametrize(
     ("value", "level"), [(np.nan, "unusable"), (np.inf, "unusable"), (-np.inf, "problem")]
 )
-def test_of_what_is_not_finite_nothing_else_is_said(value: float, level: str) -> None:
+def test_no_other_statement_about_non_finite_values(value: float, level: str) -> None:
     findings = check_model(Plain(lambda x: np.where(np.arange(CLASSES) == 1, np.float32(value), right(x))))
     assert levels(findings) == {"finite": level}
 
@@ -157,7 +157,7 @@ def test_grey() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "check", "said"),
+    ("changes", "check", "message"),
     [
         ({"range": "0..255", "mean": (), "std": ()}, "range", "range=0..1 mean=0.485"),
         ({"mean": (), "std": ()}, "range", "range=0..1 mean=0.485"),
@@ -165,11 +165,11 @@ def test_grey() -> None:
         ({"range": "0..255", "mean": (), "std": (), "order": "BGR"}, "range and channel order", "order=RGB"),
     ],
 )
-def test_wrong_preprocessing_with_labels(changes: dict[str, Any], check: str, said: str) -> None:
+def test_wrong_preprocessing_with_labels(changes: dict[str, Any], check: str, message: str) -> None:
     images, labels = samples()
     (finding,) = check_model(network(**changes), images=images, labels=labels)
     assert (finding.check, finding.level) == (check, "problem")
-    assert said in finding.advice
+    assert message in finding.advice
     assert "accuracy on 200 images" in finding.message
 
 

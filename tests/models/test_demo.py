@@ -24,7 +24,7 @@ DATA = Path(beaufort.models.__file__).parent / "data"
 FACTS = json.loads((DATA / "digits.json").read_text())
 
 
-def test_digits_says_what_it_is() -> None:
+def test_digits_model_describes_itself() -> None:
     spec = load_model("demo:digits").spec
     assert (spec.name, spec.source, spec.label_space) == ("digits", "demo:digits", "mnist")
     assert (spec.class_names, spec.classes) == (tuple("0123456789"), 10)
@@ -47,8 +47,8 @@ def test_digits_recognizes_the_test_digits(shared: Path) -> None:
     from beaufort.data import load_dataset
 
     test = load_dataset(shared / "data" / "mnist")
-    answers = load_model("demo:digits")(np.stack([test[i].image for i in range(len(test))])).argmax(1)
-    right = int((answers == test.labels).sum())
+    predicted = load_model("demo:digits")(np.stack([test[i].image for i in range(len(test))])).argmax(1)
+    right = int((predicted == test.labels).sum())
     assert right >= 9900
     assert abs(right - FACTS["test_right"]) <= 2  # a tie may fall otherwise on another processor
 

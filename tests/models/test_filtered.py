@@ -74,18 +74,18 @@ def test_filters_see_images_of_the_input_size() -> None:
 def test_ten_crops_are_those_of_a_plain_loop() -> None:
     plain = net()
     large = pictures(16)
-    answers = with_filter(plain, "ten-crop:side=16")(large)
-    for image, answer in zip(large, answers, strict=True):
-        shares = [
+    predicted = with_filter(plain, "ten-crop:side=16")(large)
+    for image, output in zip(large, predicted, strict=True):
+        fractions = [
             softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
         ]
-        np.testing.assert_allclose(np.exp(answer), np.mean(shares, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(np.exp(output), np.mean(fractions, axis=0), rtol=1e-5)
     padded = np.pad(pictures(12), ((0, 0), (2, 2), (2, 2), (0, 0)), mode="reflect")
-    for image, answer in zip(padded, with_filter(plain, "ten-crop:pad=2")(pictures(12)), strict=True):
-        shares = [
+    for image, output in zip(padded, with_filter(plain, "ten-crop:pad=2")(pictures(12)), strict=True):
+        fractions = [
             softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
         ]
-        np.testing.assert_allclose(np.exp(answer), np.mean(shares, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(np.exp(output), np.mean(fractions, axis=0), rtol=1e-5)
 
 
 def test_a_grid_of_one_is_the_middle_crop() -> None:
@@ -93,15 +93,15 @@ def test_a_grid_of_one_is_the_middle_crop() -> None:
     one = with_filter(plain, "multi-crop:grid=1,mirror=no,side=16")(large)
     np.testing.assert_allclose(softmax(one), softmax(plain(large[:, 2:14, 2:14])), rtol=1e-5)
     nine = with_filter(plain, "multi-crop:side=16,mirror=no")(large)
-    shares = [softmax(plain(large[:, y : y + 12, x : x + 12])) for y in (0, 2, 4) for x in (0, 2, 4)]
-    np.testing.assert_allclose(softmax(nine), np.mean(shares, axis=0), rtol=1e-5)
+    fractions = [softmax(plain(large[:, y : y + 12, x : x + 12])) for y in (0, 2, 4) for x in (0, 2, 4)]
+    np.testing.assert_allclose(softmax(nine), np.mean(fractions, axis=0), rtol=1e-5)
 
 
 def oblong(height: int, width: int) -> NDArray[np.uint8]:
     return np.stack([example_image(height, width, 3, variant=i) for i in range(5)])
 
 
-def test_views_are_of_the_picture_that_the_model_would_see() -> None:
+def test_views_are_of_the_preprocessed_image() -> None:
     """Crops cover the whole image for a model that stretches its input."""
     images = oblong(20, 34)
     stretching = net(resize=(12, 12))
@@ -238,20 +238,20 @@ def test_load_model_takes_an_image_filter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image_filter", "told"),
+    ("image_filter", "message"),
     [
         ("ten-crop:side=11", "side must be an integer of at least 12, got 11"),
         ("multi-crop:pad=12", "pad must be an integer from 0 to 11, got 12"),
     ],
 )
-def test_crops_larger_than_the_image_are_rejected_at_once(image_filter: str, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_crops_larger_than_the_image_are_rejected_at_once(image_filter: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         with_filter(net(), image_filter)
 
 
 def test_floats_and_models_without_a_size_are_rejected() -> None:
-    told = "got dtype float32; an image filter comes before values are scaled"
-    with pytest.raises(ImageTypeError, match=told):
+    message = "got dtype float32; an image filter comes before values are scaled"
+    with pytest.raises(ImageTypeError, match=message):
         with_filter(net(), "clahe")(pictures(12).astype(np.float32))
     wrong: Any = ["photo.jpg"]
     with pytest.raises(ImageTypeError, match=r"images must be a uint8 array \(n, h, w, 1 or 3\), got list"):
@@ -269,15 +269,15 @@ def test_floats_and_models_without_a_size_are_rejected() -> None:
 def test_only_models_can_be_filtered() -> None:
     for wrong, kind in (("demo:digits", "str"), (linear, "function"), (None, "NoneType")):
         thing: Any = wrong
-        told = f"model must be a Model .*got {kind}"
-        with pytest.raises(OptionError, match=told):
+        message = f"model must be a Model .*got {kind}"
+        with pytest.raises(OptionError, match=message):
             with_filter(thing, "clahe")
     for model in (net(), with_filter(net(), "stretch")):
         with pytest.raises(OptionError, match="threads must be a positive integer, got 0"):
             with_filter(model, "clahe", threads=0)
 
 
-def test_tensors_are_answered_as_arrays_are() -> None:
+def test_tensors_give_the_same_predictions_as_arrays() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
     images = pictures(20)
     for image_filter in ("clahe:tiles=2", "ten-crop"):
@@ -290,7 +290,7 @@ def test_tensors_are_answered_as_arrays_are() -> None:
                 model(wrong)
 
 
-def test_stores_keep_models_with_and_without_a_front_end_apart(tmp_path: Path) -> None:
+def test_stores_distinguish_models_with_an_image_filter(tmp_path: Path) -> None:
     images, labels = pictures(28)[..., :1], np.arange(5)
     models = [LazyModel("demo:digits"), LazyModel("demo:digits", {"filter": ["stretch"]})]
     data = (images, labels)

@@ -39,8 +39,8 @@ class Service:
 
     def _answer(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         self.asked.append({"headers": headers, "images": body["images"]})
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        status, content, more = answer or (200, {"logits": means(body["images"])}, {})
+        output = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        status, content, more = output or (200, {"logits": means(body["images"])}, {})
         return Reply(content, status, more)
 
 
@@ -109,7 +109,7 @@ def test_retry_after(service: Service, photos: NDArray[np.uint8], monkeypatch: p
     assert adapter._seconds("soon") is None
 
 
-def test_connection_refused(service: Service, photos: NDArray[np.uint8]) -> None:
+def test_refused_connection(service: Service, photos: NDArray[np.uint8]) -> None:
     with socket.socket() as taken:  # nobody else can listen there
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/"
@@ -141,7 +141,7 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"<html>", "JSON like .*<html>"),
         ({"scores": []}, "JSON like .*scores"),
@@ -152,9 +152,9 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
         ({"logits": [[1]] * 6, "version": "8"}, "version '8' instead of '7'"),
     ],
 )
-def test_invalid_responses(service: Service, photos: NDArray[np.uint8], content: Any, told: str) -> None:
+def test_invalid_responses(service: Service, photos: NDArray[np.uint8], content: Any, message: str) -> None:
     service.answers = [(200, content, {})]
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         load_model(service.address, version="7")(photos)
 
 

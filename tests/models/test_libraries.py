@@ -158,7 +158,7 @@ def test_open_clip(tmp_path: Path, photos: NDArray[np.uint8], tiny_clip: tuple[s
 
 def test_open_clip_errors(tmp_path: Path, tiny_clip: tuple[str, Any]) -> None:
     text, _ = tiny_clip
-    for wrong, options, told in (
+    for wrong, options, message in (
         (text, {}, "class names"),
         (text, {"classes": 3}, "class names"),
         (text, {"classes": ["a"], "templates": ["a photo"]}, "contain {} once"),
@@ -167,7 +167,7 @@ def test_open_clip_errors(tmp_path: Path, tiny_clip: tuple[str, Any]) -> None:
         ("open_clip:tiny-clip/absent.pt", {"classes": ["a"]}, "not found: absent.pt"),
         ("open_clip:ViT-B-32/laion2b_s34b_b79", {"classes": ["a"]}, "did you mean 'laion2b_s34b_b79k'"),
     ):
-        with pytest.raises(BeaufortError, match=told):
+        with pytest.raises(BeaufortError, match=message):
             load_model(wrong, **options)
     published = load_model("open_clip:tiny-clip", pretrained=False, classes=["a", "b"], templates="openai")
     assert published.spec.details is not None

@@ -57,7 +57,7 @@ def test_python_factory_with_preprocessing(photos: NDArray[np.uint8]) -> None:
 
 @pytest.mark.usefixtures("house")
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("python:house_nets:mean", "did you mean 'means'"),
         ("python:house_net:means", "no module named 'house_net'"),
@@ -72,8 +72,8 @@ def test_python_factory_with_preprocessing(photos: NDArray[np.uint8]) -> None:
         ("torch:absent.pt2", "not found: absent.pt2"),
     ],
 )
-def test_errors(text: str, told: str) -> None:
-    with pytest.raises(BeaufortError, match=told):
+def test_errors(text: str, message: str) -> None:
+    with pytest.raises(BeaufortError, match=message):
         load_model(text)
 
 
@@ -113,7 +113,7 @@ def test_a_model_is_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("output", "message"),
     [
         (np.zeros((1, 3)), r"must return logits of shape \(2, classes\), got float64 of shape \(1, 3\)"),
         (np.zeros(2), r"float64 of shape \(2,\)"),
@@ -125,9 +125,9 @@ def test_a_model_is_itself() -> None:
         ),
     ],
 )
-def test_invalid_logits(answer: NDArray[np.float64], told: str) -> None:
-    model = as_model(lambda _: answer, classes=3)
-    with pytest.raises(ModelError, match=told):
+def test_invalid_logits(output: NDArray[np.float64], message: str) -> None:
+    model = as_model(lambda _: output, classes=3)
+    with pytest.raises(ModelError, match=message):
         model(np.zeros((2, 8, 8, 3), np.uint8))
 
 

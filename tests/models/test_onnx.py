@@ -93,7 +93,7 @@ def test_weights_beside_the_file_count(tmp_path: Path, photos: NDArray[np.uint8]
     "location",
     ["../secret.bin", "/etc/passwd", "link.bin", "a/../../secret.bin", "w\0.bin", "w\x1b[2J", "loop.bin"],
 )
-def test_weights_elsewhere_are_refused(tmp_path: Path, location: str) -> None:
+def test_external_weights_are_rejected(tmp_path: Path, location: str) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "secret.bin").write_bytes(bytes(1000))
     path = onnx_linear(tmp_path / "model/net.onnx", shape=["n", 3, 32, 32], external="x" * len(location))
@@ -169,9 +169,9 @@ def test_metadata_with_another_size_are_rejected(tmp_path: Path) -> None:
     import onnx
 
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
-    for said in ("[16, 16]", "nonsense", "{}", "[[32, 32]]", ""):
+    for message in ("[16, 16]", "nonsense", "{}", "[[32, 32]]", ""):
         model = onnx.load(path)
-        onnx.helper.set_model_props(model, {"beaufort.resize": said})
+        onnx.helper.set_model_props(model, {"beaufort.resize": message})
         onnx.save(model, tmp_path / "said.onnx")
         with pytest.raises(ModelError, match=r"input size \(32, 32\), got"):
             load_model(str(tmp_path / "said.onnx"))
@@ -197,11 +197,11 @@ def test_names_in_the_forms_of_exporters(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "3", "[1, 2]", "{1: 'cat', 2: 'dog'}", "{'a': 'cat'}", "[[]]", "(" * 5000]
 )
-def test_what_is_no_list_of_names(text: str) -> None:
+def test_invalid_list_of_names(text: str) -> None:
     assert names_in({"names": text}, 2) is None
 
 
-def test_a_file_tells_its_classes(tmp_path: Path) -> None:
+def test_classes_are_read_from_the_file(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     model = onnx.load(str(Path(models.__file__).parent / "data" / "digits.onnx"))
     entry = model.metadata_props.add()

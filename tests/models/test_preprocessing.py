@@ -116,7 +116,7 @@ def test_invalid_batches_are_rejected(images: Any, error: type[Exception]) -> No
         USUAL.apply(images)
 
 
-def test_without_resize_another_size_is_refused(photos: NDArray[np.uint8]) -> None:
+def test_other_sizes_are_rejected_without_resize(photos: NDArray[np.uint8]) -> None:
     with pytest.raises(ImageValueError, match=r"32×32.*got 40×56.*resize=32"):
         Preprocessing(size=(32, 32)).apply(photos)
 
@@ -163,7 +163,7 @@ def test_unknown_fields_are_named() -> None:
         Preprocessing.from_dict({"ordre": "BGR"})
 
 
-def test_what_the_caller_says() -> None:
+def test_data_given_by_the_caller() -> None:
     assert apply_options(USUAL, {"range": "0..255"}) == Preprocessing(
         size=(32, 32), resize=36, value_range="0..255"
     )

@@ -53,11 +53,11 @@ def obvious(values: np.ndarray, label: int) -> dict[str, Any]:
     order = sorted(range(len(values)), key=lambda k: (-values[k], k))[:5]
     known = 0 <= label < len(values)
     p_label = p[label] if known else 0.0
-    truth = np.arange(len(values)) == label
+    expected = np.arange(len(values)) == label
     logs = np.log(p, out=np.zeros_like(p), where=p > 0)
     with np.errstate(divide="ignore"):
         nll = -np.log(p_label)
-    brier = float(((p - truth) ** 2).sum()) + (not known)
+    brier = float(((p - expected) ** 2).sum()) + (not known)
     return {
         "top": order,
         "p": p[order],
@@ -85,10 +85,10 @@ def test_by_the_definitions(kind: str, classes: int) -> None:
             )
 
 
-def test_what_looks_like_probabilities() -> None:
+def test_detection_of_probabilities() -> None:
     for kind in KINDS:
-        shares = score_logits(logits(kind, 10), np.zeros(40, np.int64)).are_probabilities
-        assert shares.all() == (kind == "probabilities")
+        fractions = score_logits(logits(kind, 10), np.zeros(40, np.int64)).are_probabilities
+        assert fractions.all() == (kind == "probabilities")
 
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -44,7 +44,7 @@ def test_prepared_as_arrays_are(preprocessing: Preprocessing, channels: int, dev
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_tensors_are_answered_as_arrays_are(device: str) -> None:
+def test_tensors_give_the_same_predictions_as_arrays(device: str) -> None:
     torch.manual_seed(0)
     layers = [torch.nn.AdaptiveAvgPool2d(3), torch.nn.Flatten(), torch.nn.Linear(27, 5)]
     images = np.stack([example_image(32, 32, variant=i) for i in range(7)])

@@ -73,13 +73,13 @@ def test_only_uint8_tensors_are_accepted(photos: NDArray[np.uint8]) -> None:
     model = as_model(tiny_net(seed=8), input_size=32, device="cpu")
     shown = torch.from_numpy(model.spec.preprocessing.fit(photos))
     np.testing.assert_array_equal(model(shown), model(shown.numpy()))
-    for wrong, told in (
+    for wrong, message in (
         (shown / 255, r"got dtype torch\.float32; a model scales the values itself"),
         ((shown / 255).requires_grad_(), r"got dtype torch\.float32"),
         ((shown / 255).bfloat16(), r"got dtype torch\.bfloat16"),
         (shown.tolist(), "got list"),
     ):
-        with pytest.raises(ImageTypeError, match=rf"images must be a uint8 array.* {told}"):
+        with pytest.raises(ImageTypeError, match=rf"images must be a uint8 array.* {message}"):
             model(wrong)
     with pytest.raises(ImageValueError, match=r"got shape \(\d+, 3, 32, 32\)"):
         model(shown.permute(0, 3, 1, 2))
@@ -139,16 +139,16 @@ def test_pickles_are_rejected(tmp_path: Path, arch: str) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_does_not_fit(tmp_path: Path, arch: str) -> None:
+def test_mismatched_inputs(tmp_path: Path, arch: str) -> None:
     torch.save(tiny_net(classes=7).state_dict(), tmp_path / "seven.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("hello")
-    for name, told in (
+    for name, message in (
         ("seven.pt", "seven.pt does not fit Sequential"),
         ("list.pt", "must contain a state dict"),
         ("text.pt", "text.pt"),
     ):
-        with pytest.raises(ModelFileError, match=told):
+        with pytest.raises(ModelFileError, match=message):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
     with pytest.raises(OptionError, match=r"arch=python:package\.module:factory"):
         load_model(f"torch:{tmp_path}/seven.pt")
@@ -247,13 +247,13 @@ def test_exported_programs_are_looked_into(tmp_path: Path) -> None:
     def compiled(name: str, content: bytes) -> bytes:
         return content
 
-    for change, told in (
+    for change, message in (
         (in_inputs, "run arbitrary code"),
         (in_weights, "run arbitrary code"),
         (in_sizes, "not arithmetic"),
         (in_calls, "only operations of torch"),
     ):
-        with pytest.raises(ModelFileError, match=told):
+        with pytest.raises(ModelFileError, match=message):
             load_model(str(rewritten(tmp_path / "net.pt2", change)))
     assert not (tmp_path / "ran").exists()
     same = rewritten(tmp_path / "net.pt2", compiled)

@@ -138,9 +138,9 @@ def test_keys_reach_everything(show: Opener, page_file: Path) -> None:
     page.locator("#map td.heat[tabindex='0']").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    told = page.inner_text("#tip")
-    assert re.search(r"gaussian noise, severity 3\nerror [\d.]+.% \[[\d.]+, [\d.]+\]", told)
-    assert "n = 60 images" in told
+    output = page.inner_text("#tip")
+    assert re.search(r"gaussian noise, severity 3\nerror [\d.]+.% \[[\d.]+, [\d.]+\]", output)
+    assert "n = 60 images" in output
     page.keyboard.press("Escape")
     assert page.locator("#tip").is_hidden()
 
@@ -216,7 +216,7 @@ def test_one_severity_has_no_curves(show: Opener, digits: tuple[Scores, Dataset]
     assert "shot noise" in page.inner_text("#tip")
 
 
-def test_any_model_that_was_asked_can_speak(show: Opener, scores: Scores, tmp_path: Path) -> None:
+def test_predictions_of_any_model_can_be_shown(show: Opener, scores: Scores, tmp_path: Path) -> None:
     def always(label: int) -> Any:
         row = np.eye(4, dtype=np.float32)[label]
         return as_model(
@@ -268,7 +268,7 @@ def test_many_models_are_compared_without_intervals(show: Opener, large_file: Pa
     assert "is better" not in page.inner_text("#comparison-table")
 
 
-def test_what_is_chosen_stands_in_the_address(show: Opener, page_file: Path) -> None:
+def test_choices_are_kept_in_the_url(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     page.select_option("#model", label="middling")
     page.select_option("#compare", label="bad")
@@ -288,7 +288,7 @@ def test_what_is_chosen_stands_in_the_address(show: Opener, page_file: Path) -> 
     assert again.input_value("#compare") == "-1"
 
 
-def test_a_search_without_a_match_says_so(show: Opener, page_file: Path) -> None:
+def test_search_without_a_match_is_reported(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     page.fill("#filter", "hail")
     assert "hail" in page.inner_text("#filter-count")
@@ -404,6 +404,6 @@ def test_numbers_are_rounded_as_in_other_formats(show: Opener, make: SimpleNames
     errors = [f"error {error:.1%}" for error in scores.models[0].corruptions.values()]
     assert [tip.splitlines()[1].replace("\u00a0", " ") for tip in tips] == errors
     tips = page.locator("#map td:not(.mean)").evaluate_all("cells => cells.map((cell) => cell.dataset.tip)")
-    told = [tip.splitlines()[2].replace("\u00a0", " ") for tip in tips if "severity" in tip]
+    messages = [tip.splitlines()[2].replace("\u00a0", " ") for tip in tips if "severity" in tip]
     assert any(f"{100 * one.value:.2f}".endswith("25") for one in accuracies)
-    assert told == [f"accuracy {one:.1%}" for one in accuracies]
+    assert messages == [f"accuracy {one:.1%}" for one in accuracies]

@@ -27,13 +27,13 @@ def run(*words: object) -> tuple[int, str]:
 
 def test_a_page(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    code, said = run(store, "--intervals", "resamples=200")
+    code, output = run(store, "--intervals", "resamples=200")
     assert code == 0
-    assert said.splitlines()[-1].startswith("report.html: ")
-    code, said = run(
+    assert output.splitlines()[-1].startswith("report.html: ")
+    code, output = run(
         store, "-o", "mine.html", "--intervals", "resamples=200", "--title", "Mine", "--examples", "scene"
     )
-    assert code == 0, said
+    assert code == 0, output
     page = (tmp_path / "mine.html").read_text(encoding="utf-8")
     assert "<title>Mine</title>" in page
     assert "no test images" in page
@@ -55,9 +55,9 @@ def test_a_page(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_texts_go_to_standard_output(store: Path, tmp_path: Path) -> None:
-    code, said = run(store, "--format", "json", "--intervals", "resamples=200", "--model", "good")
+    code, output = run(store, "--format", "json", "--intervals", "resamples=200", "--model", "good")
     assert code == 0
-    assert json.loads(said)["config"]["model"] == "good"
+    assert json.loads(output)["config"]["model"] == "good"
     target = tmp_path / "table.tex"
     assert run(store, "-o", target, "--intervals", "resamples=200")[0] == 0
     assert r"\toprule" in target.read_text(encoding="utf-8")
@@ -65,18 +65,18 @@ def test_texts_go_to_standard_output(store: Path, tmp_path: Path) -> None:
 
 def test_a_title_is_of_a_page(store: Path, tmp_path: Path) -> None:
     for words in (["--format", "md"], ["-o", tmp_path / "table.tex"], ["--table", "group"]):
-        code, said = run(store, *words, "--intervals", "resamples=200", "--title", "Mine")
+        code, output = run(store, *words, "--intervals", "resamples=200", "--title", "Mine")
         assert code == 2
-        assert "--title" in said
+        assert "--title" in output
 
 
-def test_a_stored_baseline_need_not_be_shown(store: Path) -> None:
-    code, said = run(
+def test_stored_baseline_can_be_hidden(store: Path) -> None:
+    code, output = run(
         store, "--format", "md", "--model", "good", "--baseline", "bad", "--intervals", "resamples=200"
     )
     assert code == 0
-    assert "mCE vs bad" in said
-    assert "| bad" not in said
+    assert "mCE vs bad" in output
+    assert "| bad" not in output
 
 
 def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNamespace) -> None:
@@ -84,13 +84,13 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
     folder.mkdir()
     np.save(folder / "images.npy", np.stack([data[i].image for i in range(len(data))]))
     np.save(folder / "labels.npy", data.labels)
-    code, said = run(store, "--data", folder, "-o", tmp_path / "r.html", "--intervals", "resamples=200")
+    code, output = run(store, "--data", folder, "-o", tmp_path / "r.html", "--intervals", "resamples=200")
     assert code == 2  # the same pictures, and classes without their names: other data
-    assert "must be the dataset of the run" in said
+    assert "must be the dataset of the run" in output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--data", "x", "--examples", "scene"], "--data and --examples cannot be used together"),
         (["--examples", "model=x.onnx"], "--examples must name its images"),
@@ -109,11 +109,11 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
         (["--model", "goood"], "did you mean 'good'"),
     ],
 )
-def test_invalid_options_are_rejected(store: Path, words: list[str], said: str, tmp_path: Path) -> None:
+def test_invalid_options_are_rejected(store: Path, words: list[str], message: str, tmp_path: Path) -> None:
     extra = ["--format", "html"] if words == ["-o", "."] else []
     code, output = run(store, *words, *extra)
     assert code == 2
-    assert said in output.replace("\n", " ")
+    assert message in output.replace("\n", " ")
 
 
 ENDINGS = {"html": [".html", ".HTM"], "md": [".md"], "latex": [".tex"], "csv": [".csv"], "json": [".json"]}
@@ -128,14 +128,14 @@ def test_a_format_and_an_ending_must_agree(kind: str, scores: Scores, tmp_path: 
             assert find_format(target, kind) == kind
             continue
         right = target.with_suffix(ENDINGS[kind][0])
-        told = f"format {kind} contradicts the extension of {target}; write to {right}"
-        with pytest.raises(OptionError, match=re.escape(told)):
+        message = f"format {kind} contradicts the extension of {target}; write to {right}"
+        with pytest.raises(OptionError, match=re.escape(message)):
             write_report(scores, target, format=kind)
     assert list(tmp_path.iterdir()) == []
     assert write_report(scores, tmp_path / "report.txt", format=kind).is_file()
 
 
-def test_the_ending_says_the_format(scores: Scores, tmp_path: Path) -> None:
+def test_format_follows_from_the_suffix(scores: Scores, tmp_path: Path) -> None:
     """In Python a file of any name was a page, or a table in LaTeX."""
     text = write_report(scores, tmp_path / "report.md").read_text(encoding="utf-8")
     assert text == to_text(scores, "md")
@@ -149,12 +149,12 @@ def test_the_ending_says_the_format(scores: Scores, tmp_path: Path) -> None:
 
 
 def test_the_command_writes_no_page_into_another_file(store: Path, tmp_path: Path) -> None:
-    code, said = run(store, "-o", tmp_path / "r.md", "--format", "html")
+    code, output = run(store, "-o", tmp_path / "r.md", "--format", "html")
     assert code == 2
-    assert "format html contradicts" in said
-    code, said = run(store, "-o", tmp_path / "t.csv", "--table", "group", "--format", "latex")
+    assert "format html contradicts" in output
+    code, output = run(store, "-o", tmp_path / "t.csv", "--table", "group", "--format", "latex")
     assert code == 2
-    assert "format latex contradicts" in said
+    assert "format latex contradicts" in output
     assert list(tmp_path.iterdir()) == []
     card = tmp_path / "README.md"
     assert run(store, "-o", card, "--format", "card", "--intervals", "resamples=200")[0] == 0
@@ -171,8 +171,8 @@ def test_the_plain_name_selects_the_newest_of_two_versions(tmp_path: Path) -> No
             version=version,
         )
         evaluate(model, ["contrast"], (images, np.arange(40) % 3), tmp_path)
-    code, said = run(tmp_path, "--format", "csv", "--model", "net")
-    assert code == 0, said
-    assert len(set(re.findall(r"net#\w{8}(?=,)", said))) == 1
-    code, said = run(tmp_path, "--format", "csv", "--model", "other")
-    assert (code, "'other'" in said) == (2, True)
+    code, output = run(tmp_path, "--format", "csv", "--model", "net")
+    assert code == 0, output
+    assert len(set(re.findall(r"net#\w{8}(?=,)", output))) == 1
+    code, output = run(tmp_path, "--format", "csv", "--model", "other")
+    assert (code, "'other'" in output) == (2, True)

@@ -32,28 +32,28 @@ def examples(scores: Scores, data: Dataset) -> Examples:
     return examples_of_data(scores, data, seed=3)
 
 
-def test_strips_show_what_the_models_saw(scores: Scores, data: Dataset, examples: Examples) -> None:
-    answers = scores.results.predictions("good")
+def test_strips_show_the_evaluated_images(scores: Scores, data: Dataset, examples: Examples) -> None:
+    predictions = scores.results.predictions("good")
     assert len(examples.strips) == 3
     for strip in examples.strips:
         place = list(data.ids).index(strip.name)
         assert strip.label == data.labels[place]
-        assert answers.correct[0, place]
+        assert predictions.correct[0, place]
         for row, condition in enumerate(scores.suite.conditions(data.name)):
             image = data[place].image[None]
             expected = condition.apply(image, ids=[strip.name], seed=0, scale="cifar")[0]
             assert np.array_equal(pixels(examples, strip.images[row]), expected)
-            said = strip.predictions["good"][row]
-            assert said.label == answers.top[row, place, 0]
-            assert said.confidence == pytest.approx(float(answers.confidence[row, place]))
+            result = strip.predictions["good"][row]
+            assert result.label == predictions.top[row, place, 0]
+            assert result.confidence == pytest.approx(float(predictions.confidence[row, place]))
 
 
 def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples) -> None:
     assert examples.mistakes is not None
     assert set(examples.mistakes) == {model.model for model in scores.models}
     for name, found in examples.mistakes.items():
-        answers = scores.results.predictions(name)
-        rows = {(c.corruption, c.severity): row for row, c in enumerate(answers.conditions)}
+        predictions = scores.results.predictions(name)
+        rows = {(c.corruption, c.severity): row for row, c in enumerate(predictions.conditions)}
         assert found
         for one in found:
             assert one.prediction.label != one.label
@@ -62,18 +62,18 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
             shown = pixels(examples, one.image)
             places = [
                 place
-                for place in np.flatnonzero(answers.top[row, :, 0] == one.prediction.label).tolist()
-                if answers.labels[place] == one.label
+                for place in np.flatnonzero(predictions.top[row, :, 0] == one.prediction.label).tolist()
+                if predictions.labels[place] == one.label
                 and np.array_equal(
                     shown, condition.apply(data[place].image[None], ids=[data.ids[place]], scale="cifar")[0]
                 )
             ]
             assert len(places) == 1
-            assert one.clean == answers.top[0, places[0], 0]
-            assert one.prediction.confidence == pytest.approx(float(answers.confidence[row, places[0]]))
+            assert one.clean == predictions.top[0, places[0], 0]
+            assert one.prediction.confidence == pytest.approx(float(predictions.confidence[row, places[0]]))
 
 
-def test_the_note_says_which_images_were_drawn_from(
+def test_note_names_the_sampled_images(
     scores: Scores, data: Dataset, examples: Examples, make: SimpleNamespace, tmp_path: Path
 ) -> None:
     assert "among those that good classifies correctly" in examples.note
@@ -88,7 +88,7 @@ def test_draws_follow_the_seed(scores: Scores, data: Dataset, examples: Examples
     assert examples_of_data(scores, data, seed=4).strips != examples.strips
 
 
-def test_other_data_are_refused(scores: Scores, make: SimpleNamespace) -> None:
+def test_other_data_are_rejected(scores: Scores, make: SimpleNamespace) -> None:
     with pytest.raises(OptionError, match="the run, toys"):
         examples_of_data(scores, make.dataset(count=50))
 
@@ -99,7 +99,7 @@ def test_progress_ends_at_the_end(scores: Scores, data: Dataset) -> None:
     assert steps[-1] == (len(steps), len(steps))
 
 
-def test_pictures_never_open_the_test_images(
+def test_figures_do_not_read_the_test_images(
     scores: Scores, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -120,7 +120,7 @@ def test_pictures_never_open_the_test_images(
         examples_of_images(scores, data)
 
 
-def test_models_can_be_asked(scores: Scores, make: SimpleNamespace) -> None:
+def test_models_can_predict_examples(scores: Scores, make: SimpleNamespace) -> None:
     bright = as_model(
         lambda images: np.stack(
             [images.mean(axis=(1, 2, 3)) / 10] + [np.full(len(images), 12.0)] * 3, axis=1
@@ -150,5 +150,5 @@ def test_digits_are_painted_for_suites_of_digits(digits: tuple[Scores, Dataset])
 def test_photos_become_small_jpegs() -> None:
     rng = np.random.default_rng(0)
     uri = thumbnail_uri(rng.integers(0, 256, (224, 300, 3)).astype(np.uint8), 112)
-    picture = Image.open(io.BytesIO(b64decode(uri.partition(",")[2])))
-    assert (picture.format, picture.size) == ("JPEG", (112, 84))
+    image = Image.open(io.BytesIO(b64decode(uri.partition(",")[2])))
+    assert (image.format, image.size) == ("JPEG", (112, 84))

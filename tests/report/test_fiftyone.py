@@ -36,20 +36,20 @@ def imported(folder: Path, labels: str = "labels.json") -> dict[str, tuple[Path,
 
 def test_all_images_of_some_conditions(scores: Scores, data: Dataset, tmp_path: Path) -> None:
     out = export_fiftyone(scores, data, tmp_path / "out", conditions=["clean", "fog@5"], limit=7)
-    truth = imported(out)
-    assert len(truth) == len(list((out / "data").rglob("*.png"))) == 14
+    labels = imported(out)
+    assert len(labels) == len(list((out / "data").rglob("*.png"))) == 14
     names = [one.model for one in scores.models]
     assert {path.stem for path in (out / "predictions").iterdir()} == set(names)
     predictions = scores.predictions()
     for name in names:
         found = imported(out, f"predictions/{name}.json")
-        assert found.keys() == truth.keys()
+        assert found.keys() == labels.keys()
         model = predictions[name]
         for key, (path, label) in found.items():
             condition, _, file = key.partition("/")
             place = int(file[:6])
             row = [one.done or "clean" for one in model.conditions].index(condition)
-            assert truth[key][1] == {"label": data.classes[model.labels[place]]}
+            assert labels[key][1] == {"label": data.classes[model.labels[place]]}
             assert label["label"] == data.classes[model.top[row, place, 0]]
             assert label["confidence"] == pytest.approx(float(model.confidence[row, place]))
             assert label["attributes"] == {
@@ -72,7 +72,7 @@ def test_mistakes_alone(alone: Scores, data: Dataset, tmp_path: Path) -> None:
     assert len(found) == np.count_nonzero(~alone.predictions()[name].correct)
 
 
-def test_what_is_rejected(scores: Scores, data: Dataset, tmp_path: Path) -> None:
+def test_rejected_inputs(scores: Scores, data: Dataset, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="'fog@2'"):
         export_fiftyone(scores, data, tmp_path / "out", conditions=["fog@2"])
     with pytest.raises(OptionError, match="--data must be the dataset of the run"):
@@ -102,8 +102,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return found.exit_code, found.output
 
     export = ("--format", "fiftyone", "--data", "toys")
-    code, said = run(*export, "-o", "out", "--images", "mistakes=yes,condition=brightness@5,limit=2")
-    assert (code, "2 images" in said) == (0, True), said
+    code, output = run(*export, "-o", "out", "--images", "mistakes=yes,condition=brightness@5,limit=2")
+    assert (code, "2 images" in output) == (0, True), output
     found = imported(tmp_path / "out", "predictions/a-b.json")
     assert [key.split("/")[0] for key in found] == ["brightness@5"] * 2
     assert {label["label"] for _, label in found.values()} == {"light"}
@@ -116,6 +116,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ((*export, "-o", "new", "--images", "limit=0"), "limit"),
         (("--images", "limit=3"), "--images"),
     ):
-        code, said = run(*words)
-        assert (code, fact in said) == (2, True), said
+        code, output = run(*words)
+        assert (code, fact in output) == (2, True), output
     assert not (tmp_path / "new").exists()

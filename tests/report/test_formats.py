@@ -137,10 +137,10 @@ def test_json_is_what_harness_users_know(alone: Scores) -> None:
     assert group["alias"] == "small"
     assert group["acc,none"] == model.metrics["mean_accuracy"].value
     assert group["acc_low,none"] == model.metrics["mean_accuracy"].low
-    answers = alone.results.predictions("middling")
-    damaged = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
-    shares = answers.correct[damaged].mean(axis=0)
-    assert group["acc_stderr,none"] == pytest.approx(shares.std(ddof=1) / math.sqrt(60))
+    predictions = alone.results.predictions("middling")
+    damaged = [row for row, condition in enumerate(predictions.conditions) if not condition.clean]
+    fractions = predictions.correct[damaged].mean(axis=0)
+    assert group["acc_stderr,none"] == pytest.approx(fractions.std(ddof=1) / math.sqrt(60))
     task = found["results"]["small/fog@3"]
     accuracy = next(value for condition, value in model.conditions.items() if str(condition) == "toys/fog@3")
     assert (task["acc,none"], task["acc_high,none"]) == (accuracy.value, accuracy.high)
@@ -196,7 +196,7 @@ def test_card_is_a_model_index(scores: Scores) -> None:
     assert "## Robustness" in rest
 
 
-def test_card_has_percent_only_of_shares(scores: Scores) -> None:
+def test_card_has_percent_only_for_fractions(scores: Scores) -> None:
     model = scores.models[0]
     moved = replace(model, metrics={**model.metrics, "top5_distance": Estimate(1.5, 1.25, 2.0, 60)})
     alone = replace(scores, models=(moved,), ranking=scores.ranking[:1])
@@ -231,6 +231,6 @@ def test_equal_scores_give_equal_bytes(kind: str, make: SimpleNamespace) -> None
     assert len(texts) == 1
 
 
-def test_a_wrong_format_is_answered_with_near_ones(scores: Scores) -> None:
+def test_unknown_format_error_suggests_near_formats(scores: Scores) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'latex'"):
         to_text(scores, "latx")

@@ -60,7 +60,7 @@ def test_every_corruption_of_a_subset_at_every_severity(tmp_path: Path) -> None:
     assert sheet.height > 3 * 160
 
 
-def test_the_page_says_what_a_corruption_does(tmp_path: Path) -> None:
+def test_page_describes_each_corruption(tmp_path: Path) -> None:
     make_gallery(tmp_path, subset="contrast")
     text = (tmp_path / "gallery.html").read_text(encoding="utf-8")
     assert corruptions["contrast"].summary in text
@@ -87,14 +87,14 @@ def test_digits_are_painted_for_mnist(tmp_path: Path) -> None:
         ("inverse", "constants of the scale mnist, seed 0.", False),
     ],
 )
-def test_what_the_page_says_of_all_rows(subset: str, says: str, marked: bool, tmp_path: Path) -> None:
+def test_page_statements_about_all_rows(subset: str, says: str, marked: bool, tmp_path: Path) -> None:
     make_gallery(tmp_path, subset=subset)
     text = (tmp_path / "gallery.html").read_text(encoding="utf-8")
     assert says in text
     assert ("The severity that was published is marked." in text) == marked
 
 
-def test_same_seed_same_bytes_and_another_picture(tmp_path: Path) -> None:
+def test_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     paint_scene(300).save(tmp_path / "<b>.png")
     for name, seed in {"a": 0, "b": 0, "c": 1}.items():
         make_gallery(tmp_path / name, tmp_path / "<b>.png", subset="gaussian_noise", seed=seed)
@@ -104,7 +104,7 @@ def test_same_seed_same_bytes_and_another_picture(tmp_path: Path) -> None:
     assert b"&lt;b&gt;.png" in a
 
 
-def test_a_corruption_without_its_assets_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_assets_of_a_corruption_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(*_: object) -> None:
         raise AssetError("frost/frost1.png could not be had")
 

@@ -136,7 +136,7 @@ def test_the_published_baseline_has_curves(make: SimpleNamespace, scores: Scores
     assert baseline_errors(scores) == {}
 
 
-def test_sentences_are_about_what_is_shown(make: SimpleNamespace, digits: tuple[Scores, object]) -> None:
+def test_sentences_describe_the_shown_rows(make: SimpleNamespace, digits: tuple[Scores, object]) -> None:
     imagenet = make.results_of(["net", "other"], get_suite("imagenet-c"), 20)
     both = Reader(to_html(make.scored(imagenet))).text
     for fact in (
@@ -161,9 +161,11 @@ def test_sentences_are_about_what_is_shown(make: SimpleNamespace, digits: tuple[
 def test_headlines_say_no_more_than_the_interval(make: SimpleNamespace) -> None:
     scores = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60))
     for model in scores.models:
-        said, value = headline(scores, model).sentence, model.metrics["mce"]
-        assert f"is {100 * value.value:.0f} % of the error of AlexNet, on average over 15 corruptions" in said
-        assert ("the interval contains 100 %" in said) == (value.low <= 1 <= value.high)
+        output, value = headline(scores, model).sentence, model.metrics["mce"]
+        assert (
+            f"is {100 * value.value:.0f} % of the error of AlexNet, on average over 15 corruptions" in output
+        )
+        assert ("the interval contains 100 %" in output) == (value.low <= 1 <= value.high)
     same = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60), baseline="net")
     base = next(model for model in same.models if model.model == "net")
     assert "is the baseline" in headline(same, base).sentence
@@ -237,7 +239,7 @@ def test_one_model_and_one_severity(digits: tuple[Scores, object], alone: Scores
     assert "Ranking" not in single.text
 
 
-def test_pictures_stay_under_the_limit(
+def test_images_stay_under_the_limit(
     make: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("beaufort.report.examples.ALL_BYTES", 60_000)
@@ -254,7 +256,9 @@ def test_pictures_stay_under_the_limit(
     assert page.stat().st_size < 300_000
 
 
-def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_written_completely_or_not_at_all(
+    scores: Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "new" / "report.html"
     target.parent.mkdir()
     target.write_text("old")

@@ -54,7 +54,7 @@ def test_inner_pages_draw_themselves(browser: Any, tmp_path: Path) -> None:
     page.close()
 
 
-def test_natural_shifts_are_answered_in_words(make: SimpleNamespace) -> None:
+def test_natural_shifts_are_described_in_words(make: SimpleNamespace) -> None:
     parts = get_suite("imagenetv2-matched-frequency").parts
     scores = []
     for part, wrong in zip(parts, (5, 7), strict=True):

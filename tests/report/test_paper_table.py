@@ -169,30 +169,30 @@ def run(*words: object) -> tuple[int, str]:
 
 
 def test_the_command(store: Path, tmp_path: Path) -> None:
-    code, said = run(store, "--table", "group,intervals=no,measure=accuracy", "--model", "good")
-    assert code == 0, said
-    assert "| Model | Clean | Noise | Weather | Digital | Mean |" in said
+    code, output = run(store, "--table", "group,intervals=no,measure=accuracy", "--model", "good")
+    assert code == 0, output
+    assert "| Model | Clean | Noise | Weather | Digital | Mean |" in output
     target = tmp_path / "table.tex"
     assert run(store, "--table", "corruption", "-o", target)[0] == 0
     assert r"\bottomrule" in target.read_text(encoding="utf-8")
-    code, said = run(store, "--table", "group", "--format", "html")
+    code, output = run(store, "--table", "group", "--format", "html")
     assert code == 2
-    assert "format must be one of md, latex, csv for a table, got 'html'" in said
+    assert "format must be one of md, latex, csv for a table, got 'html'" in output
 
 
 def test_several_stores(store: Path, data: Dataset, make: SimpleNamespace, tmp_path: Path) -> None:
     make.fill(tmp_path / "other", data, names=["new", "good"])
-    code, said = run(store, tmp_path / "other", "--table", "group")
-    assert code == 0, said
-    names = {line.split("|")[1].strip() for line in said.splitlines() if line.startswith("| ")}
+    code, output = run(store, tmp_path / "other", "--table", "group")
+    assert code == 0, output
+    names = {line.split("|")[1].strip() for line in output.splitlines() if line.startswith("| ")}
     assert {"bad", "middling", "new", "good (store)", "good (other)"} <= names
     make.fill(tmp_path / "apart", make.dataset(count=20), names=["new"])
-    code, said = run(store, tmp_path / "apart", "--format", "md")
+    code, output = run(store, tmp_path / "apart", "--format", "md")
     assert code == 2
-    assert "different data cannot be compared" in said
+    assert "different data cannot be compared" in output
 
 
-def test_a_data_set_without_corruptions_has_no_table(make: SimpleNamespace) -> None:
+def test_dataset_without_corruptions_has_no_table(make: SimpleNamespace) -> None:
     parts = parse_suite(
         "name: two\nversion: 1\nparts:\n"
         "  - {dataset: toys, scale: cifar, corruptions: [fog], severities: [1, 5]}\n"

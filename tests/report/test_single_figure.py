@@ -45,15 +45,15 @@ def test_a_file_is_the_figure_alone(scores: Scores, tmp_path: Path) -> None:
     assert "default-src 'none'" in unescape(made.html)
 
 
-def test_what_evaluate_returns_will_do(scores: Scores) -> None:
-    asked: list[dict[str, Any]] = []
+def test_results_of_evaluate_are_accepted(scores: Scores) -> None:
+    calls: list[dict[str, Any]] = []
 
     def again(**options: Any) -> Scores:
-        asked.append(options)
+        calls.append(options)
         return scores
 
     assert figure(SimpleNamespace(scores=again), "curves").html == figure(scores, "curves").html
-    assert asked == [{"calibration": False}]
+    assert calls == [{"calibration": False}]
 
 
 def test_invalid_options_are_rejected(scores: Scores, alone: Scores, digits: tuple[Scores, object]) -> None:

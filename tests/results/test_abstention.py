@@ -139,7 +139,7 @@ def test_clusters_are_in_one_half(results: Results) -> None:
     assert found.conditions[0].sets[0].coverage.n == 30 - found.calibrated_on // 8
 
 
-def test_a_store_without_logits_says_how_to_keep_them(fill: Fill) -> None:
+def test_missing_logits_error_names_the_option(fill: Fill) -> None:
     store = fill("s", {"net": 0.8}).location
     (found,) = score_abstention(open_results(store))
     assert found.scaling is None

@@ -28,7 +28,7 @@ def test_ids_stand_in_their_column_or_in_the_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "told"),
+    ("text", "column", "message"),
     [
         ("id,patient\na,1\n", "patients", "did you mean 'patient'"),
         ("id,patient\na,1\na,2\n", "patient", "line 3: .*'a'"),
@@ -39,12 +39,12 @@ def test_ids_stand_in_their_column_or_in_the_first(tmp_path: Path) -> None:
         ("", "patient", "empty"),
     ],
 )
-def test_mistakes_are_reported(tmp_path: Path, text: str, column: str, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_mistakes_are_reported(tmp_path: Path, text: str, column: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         read_column(f"{write(tmp_path, text)}:{column}")
 
 
-def test_what_is_no_column_is_told(tmp_path: Path) -> None:
+def test_unknown_column_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"FILE\.csv:COLUMN"):
         read_column("photos.csv")
     with pytest.raises(OptionError, match=r"nothing\.csv"):

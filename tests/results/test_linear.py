@@ -15,7 +15,7 @@ def accuracy(wrong: int) -> Linear:
     return Linear.of(1.0, {"net": (errors, np.array([-0.5, -0.5]))})
 
 
-def test_an_accuracy_over_clusters_of_different_sizes_is_a_share() -> None:
+def test_accuracy_over_unequal_clusters_is_a_fraction() -> None:
     for wrong in (0, 1, 15, 30):
         found = accuracy(wrong).clustered(CLUSTERS).estimate(0.95)
         assert 0 <= found.low <= found.value <= found.high <= 1
@@ -46,6 +46,6 @@ def test_a_ratio_of_errors_is_not_below_zero() -> None:
         assert found.low == 0 < found.value < found.high
 
 
-def test_what_can_be_below_zero_has_no_floor() -> None:
+def test_signed_metrics_have_no_floor() -> None:
     form = ratio(relative=False)
     assert (form - form * 0.5).floor == form.__mul__(-1).floor == ratio(relative=True).floor == -np.inf

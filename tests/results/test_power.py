@@ -34,8 +34,8 @@ def test_a_gate_fails_a_drop_as_often_as_planned(
 ) -> None:
     known = simulation.simulate(np.random.default_rng(0), 20_000, drop, accuracy=accuracy)
     plan = plan_images(spread_of_results(*known), drop=drop, max_drop=max_drop, probability=probability)
-    said = simulation.decisions(plan.to_fail, drop, 200, max_drop=max_drop, accuracy=accuracy)
-    assert said["failed"] / 200 == pytest.approx(probability, abs=0.07)
+    output = simulation.decisions(plan.to_fail, drop, 200, max_drop=max_drop, accuracy=accuracy)
+    assert output["failed"] / 200 == pytest.approx(probability, abs=0.07)
 
 
 @pytest.mark.parametrize(("accuracy", "max_drop"), [(0.5, 0.05), (0.95, 0.02)])
@@ -44,8 +44,8 @@ def test_a_gate_passes_an_equal_model_as_often_as_planned(
 ) -> None:
     known = simulation.simulate(np.random.default_rng(0), 20_000, 0.0, accuracy=accuracy)
     plan = plan_images(spread_of_results(*known), drop=2 * max_drop, max_drop=max_drop)
-    said = simulation.decisions(plan.to_pass, 0.0, 200, max_drop=max_drop, accuracy=accuracy)
-    assert said["passed"] / 200 == pytest.approx(0.8, abs=0.07)
+    output = simulation.decisions(plan.to_pass, 0.0, 200, max_drop=max_drop, accuracy=accuracy)
+    assert output["passed"] / 200 == pytest.approx(0.8, abs=0.07)
 
 
 def test_stated_and_measured_agree(simulation: ModuleType) -> None:
@@ -93,7 +93,7 @@ def test_mce_weighs_corruptions_by_the_baseline() -> None:
     assert mce.weights[0] == 0
 
 
-def test_clean_images_count_where_the_suite_says_so() -> None:
+def test_clean_images_count_if_the_suite_includes_them() -> None:
     suite = get_suite("mnist-c")
     low, high = (spread_of_accuracies(suite, 0.9, clean=clean) for clean in (0.9, 0.999))
     assert high.deviation(0.0) < low.deviation(0.0)
@@ -102,8 +102,10 @@ def test_clean_images_count_where_the_suite_says_so() -> None:
 def test_one_model_of_a_store(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}))
     spread = spread_of_results(results)
-    answers = results.predictions("net")
-    assert spread.differ[1] == pytest.approx(2 * DIFFER * (a := float(answers.correct[1:].mean())) * (1 - a))
+    predictions = results.predictions("net")
+    assert spread.differ[1] == pytest.approx(
+        2 * DIFFER * (a := float(predictions.correct[1:].mean())) * (1 - a)
+    )
     assert spread.alike == ALIKE
     assert "the accuracy of net on 300 images" in spread.source
 
@@ -120,7 +122,7 @@ def test_clusters_are_units(fill: Fill) -> None:
     assert verdict.drop is not None
 
 
-def test_what_cannot_be_planned_is_told(fill: Fill) -> None:
+def test_impossible_plans_are_reported(fill: Fill) -> None:
     spread = spread_of_accuracies(get_suite("cifar10-c"), 0.7)
     with pytest.raises(OptionError, match="drop must be above max_drop"):
         plan_images(spread, drop=0.01, max_drop=0.01)

@@ -47,9 +47,9 @@ SMALL = Suite(
 def test_headline_numbers_against_plain_arithmetic(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}, suite=SMALL))
     one = score(results, resamples=200).models[0]
-    answers = results.predictions("net")
-    wrong = 1 - answers.correct.mean(axis=1)
-    table = {(c.corruption, c.severity): e for c, e in zip(answers.conditions, wrong, strict=True)}
+    predictions = results.predictions("net")
+    wrong = 1 - predictions.correct.mean(axis=1)
+    table = {(c.corruption, c.severity): e for c, e in zip(predictions.conditions, wrong, strict=True)}
     alexnet = get_baseline("alexnet")
     assert alexnet.clean is not None
     ratios, lost = [], []
@@ -68,7 +68,7 @@ def test_headline_numbers_against_plain_arithmetic(fill: Fill) -> None:
     for estimate in one.metrics.values():
         assert estimate.low < estimate.value < estimate.high
         assert estimate.n == 300
-    hits = int(answers.correct[0].sum())
+    hits = int(predictions.correct[0].sum())
     assert one.clean == clopper_pearson(hits, 300)
 
 
@@ -118,26 +118,26 @@ def test_a_stored_baseline_that_may_lose_nothing_has_no_relative_mce(fill: Fill)
     assert any("Relative mCE is not shown: " in note for note in scores.notes)
 
 
-def test_a_stored_baseline_with_rare_errors_says_how_many_images_it_takes(fill: Fill) -> None:
+def test_baseline_with_rare_errors_reports_the_images_needed(fill: Fill) -> None:
     """It used to stop everything: no errors under fog in some resamples."""
     results = open_results(fill("s", {"net": 0.7, "old": 0.99}, suite=SMALL, images=35, alike=0))
     scores = score(results, baseline="old")
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
-    told = [note for note in scores.notes if note.startswith("mCE is not shown: not enough images")]
-    assert len(told) == 1
-    assert "350 images" in told[0]
+    messages = [note for note in scores.notes if note.startswith("mCE is not shown: not enough images")]
+    assert len(messages) == 1
+    assert "350 images" in messages[0]
 
 
 def test_values_are_exact(fill: Fill) -> None:
     """Resamples are made in single precision; what is printed as the value is not."""
     results = open_results(fill("s", {"net": 0.7}, suite=SMALL))
     one = score(results, resamples=50).models[0]
-    answers = results.predictions("net")
-    wrong = (~answers.correct[answers.rows["fog"]]).sum()
+    predictions = results.predictions("net")
+    wrong = (~predictions.correct[predictions.rows["fog"]]).sum()
     assert one.corruptions["fog"].value == pytest.approx(wrong / (5 * 300), abs=1e-15)
 
 
-def test_without_a_baseline_there_is_no_mce(fill: Fill) -> None:
+def test_mce_requires_a_baseline(fill: Fill) -> None:
     scores = score(open_results(fill("s", {"net": 0.7}, suite=SMALL)), baseline="none", resamples=50)
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
     assert scores.models[0].ce == {}
@@ -187,7 +187,7 @@ def test_seeds_are_not_mixed(fill: Fill) -> None:
         open_results(both, suite="mnist-c", seed=5)
 
 
-def test_two_models_of_one_name_are_told_apart(fill: Fill) -> None:
+def test_two_models_of_one_name_are_distinguished(fill: Fill) -> None:
     store = fill("s", {"net": 0.7})
     for cell in list(store.cells().values()):
         other = Cell({**cell.model, "digest": "sha256:feed0123"}, cell.data, cell.condition)
@@ -203,16 +203,16 @@ def test_unread_images_are_left_out_everywhere(fill: Fill) -> None:
     import pyarrow as pa
 
     store.write(cell, 0, pa.concat_tables([lost, table.slice(1)]))
-    answers = open_results(store).predictions("net")
-    assert len(answers) == 299
-    assert answers.unread == 1
-    assert answers.ids[0] == "digit/1"
-    said = "Omitted: 1 image without a prediction."
+    predictions = open_results(store).predictions("net")
+    assert len(predictions) == 299
+    assert predictions.unread == 1
+    assert predictions.ids[0] == "digit/1"
+    message = "Omitted: 1 image without a prediction."
     scores = score(open_results(store), calibration=False)
-    assert said in scores.notes
-    assert all(said in to_text(scores, form) for form in ("md", "latex", "json", "card"))
+    assert message in scores.notes
+    assert all(message in to_text(scores, form) for form in ("md", "latex", "json", "card"))
     verdict = gate(open_results(store), min_clean=0.01)
-    assert said in verdict.notes
+    assert message in verdict.notes
 
 
 def test_models_on_other_numbers_of_images_meet_on_the_common_ones(fill: Fill) -> None:
@@ -313,10 +313,10 @@ def test_other_classes_than_the_baselines_have_no_mce(fill: Fill) -> None:
     store.write_run(facts, {"images": 300, "classes": list("abcde"), "time": "2027"})
     scores = score(open_results(store))
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
-    said = "The suite's baseline, alexnet, is not used: the published errors of AlexNet"
-    told = [note for note in scores.notes if note.startswith(said)]
-    assert len(told) == 1
-    assert "for 1,000 classes, but these results have 5" in told[0]
+    message = "The suite's baseline, alexnet, is not used: the published errors of AlexNet"
+    messages = [note for note in scores.notes if note.startswith(message)]
+    assert len(messages) == 1
+    assert "for 1,000 classes, but these results have 5" in messages[0]
     with pytest.raises(ResultsError, match=r"'alexnet' cannot be used: .* for 1,000 classes.* or 'none'"):
         score(open_results(store), baseline="alexnet")
 
@@ -373,14 +373,14 @@ def test_seeds_of_one_recipe(fill: Fill) -> None:
         ({"suite": "mnist-c-extra"}, "mnist-c@1 and mnist-c-extra@1"),
     ],
 )
-def test_gate_refuses_what_cannot_be_compared(fill: Fill, other: dict[str, object], why: str) -> None:
+def test_gate_rejects_incomparable_results(fill: Fill, other: dict[str, object], why: str) -> None:
     new = open_results(fill("new", {"net": 0.8}))
     old = open_results(fill("old", {"net": 0.8}, **other))
     with pytest.raises(ResultsError, match=why):
         gate(new, old)
 
 
-def test_gate_refuses_another_version_of_the_suite(fill: Fill) -> None:
+def test_gate_rejects_another_version_of_the_suite(fill: Fill) -> None:
     second = Suite(**{**{f: getattr(SMALL, f) for f in SMALL.__dataclass_fields__}, "version": 2})
     new = open_results(fill("new", {"net": 0.8}, suite=second))
     old = open_results(fill("old", {"net": 0.8}, suite=SMALL))
@@ -460,11 +460,11 @@ def test_a_model_with_fewer_images_is_reported(fill: Fill, tmp_path: Path) -> No
     for cell in whole.cells().values():
         rows = whole.read(cell).drop_columns("place")
         few.write(cell, 0, rows.slice(0, 60) if cell.model["name"] == "old" else rows, {})
-    told = "Only images that all of these models have predictions for are used: old has 60, net 300."
+    message = "Only images that all of these models have predictions for are used: old has 60, net 300."
     net = open_results(few, suite=suite, models=["net"])
     assert score(net, calibration=False).images == 60
-    assert told in score(net, calibration=False).notes
-    assert gate(net, require=2.0).notes == (told,)
+    assert message in score(net, calibration=False).notes
+    assert gate(net, require=2.0).notes == (message,)
     assert gate(net, require=0.1, baseline="none", metric="mean_accuracy").notes == ()
     assert not any("predictions for" in note for note in score(open_results(whole), calibration=False).notes)
 

@@ -53,9 +53,9 @@ def test_images_needed_looks_at_the_end_towards_the_limit() -> None:
 @pytest.mark.parametrize("images", [100, 400])
 def test_wrong_decisions_are_rare_at_the_limit(simulation: ModuleType, images: int) -> None:
     """A drop of exactly what is allowed: neither answer is right; each may come in 2.5 % of all cases."""
-    said = simulation.decisions(images, 0.01, 300)
-    assert said["passed"] <= 0.03 * 300
-    assert said["failed"] <= 0.03 * 300
+    output = simulation.decisions(images, 0.01, 300)
+    assert output["passed"] <= 0.03 * 300
+    assert output["failed"] <= 0.03 * 300
 
 
 def test_clear_cases_are_not_judged_wrongly(simulation: ModuleType) -> None:
@@ -68,7 +68,7 @@ def test_the_gate_decides_correctly_with_enough_images(simulation: ModuleType) -
     assert simulation.decisions(16_000, 0.0, 20)["passed"] >= 18
 
 
-def test_the_old_rule_passes_what_it_cannot_know(simulation: ModuleType) -> None:
+def test_old_rule_passes_undecidable_differences(simulation: ModuleType) -> None:
     found = list(simulation.checks(100, 0.03, 100))
     assert sum(replace(one, rule="significance").decision is Decision.PASSED for one in found) > 40
     assert sum(one.decision is Decision.PASSED for one in found) <= 3
@@ -134,7 +134,7 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({}, "at least one of reference"),
         ({"min_clean": 80}, "min_clean must be .* 0 to 1, got 80"),
@@ -144,8 +144,8 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
         ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
     ],
 )
-def test_invalid_options_are_reported(fill: Fill, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_invalid_options_are_reported(fill: Fill, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         gate(open_results(fill("s", {"net": 0.9})), **options)
 
 
@@ -186,7 +186,7 @@ def test_the_baseline_is_that_of_a_report(fill: Fill, name: str) -> None:
     assert spread_of_results(new, net).metric == "mce"
 
 
-def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> None:
+def test_plan_and_gate_explain_another_number_alike(fill: Fill) -> None:
     """It went over to the next number of the suite without a word."""
     store = fill("s", {"new": 0.9, "net": 0.8, "old": 2.0}, suite=own_suite("old"))
     new, net = (open_results(store, models=[model]) for model in ("new", "net"))
@@ -203,9 +203,9 @@ def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> No
 def test_no_number_of_images_is_estimated_from_a_baseline_without_errors(fill: Fill) -> None:
     """It was said that more than ten times as many would do, also of a baseline that is always right."""
     store = fill("s", {"new": 0.9, "old": 2.0}, suite=own_suite("old"))
-    told = gate(open_results(store, models=["new"]), require=0.5).notes[0]
-    assert "0 of 300 under fog" in told
-    assert "would suffice" not in told
+    output = gate(open_results(store, models=["new"]), require=0.5).notes[0]
+    assert "0 of 300 under fog" in output
+    assert "would suffice" not in output
 
 
 def test_baselines_of_two_stores(fill: Fill) -> None:
@@ -220,16 +220,16 @@ def test_baselines_of_two_stores(fill: Fill) -> None:
     assert join_results([new, other]).possible_baselines == ("new", "net", "old (s)", "old (u)")
     with pytest.raises(UnknownNameError, match=r"new, net, old \(s\), old \(u\)"):
         gate(new, other)
-    told = r"old is ambiguous: old \(s\) or old \(u\); pass one as baseline"
-    with pytest.raises(UnknownNameError, match=told):
+    message = r"old is ambiguous: old \(s\) or old \(u\); pass one as baseline"
+    with pytest.raises(UnknownNameError, match=message):
         gate(new, other, baseline="old")
     notes = score(join_results([new, other]), calibration=False).notes
-    assert re.match(f"The suite's baseline is not used: {told}", notes[0])
+    assert re.match(f"The suite's baseline is not used: {message}", notes[0])
     assert gate(new, other, baseline="old (s)").value == gate(new, same).value
-    asked = open_results(net, models=["old"])  # comes before another of its name
-    joined = join_results([new, asked])
+    requested = open_results(net, models=["old"])  # comes before another of its name
+    joined = join_results([new, requested])
     assert joined.possible_baselines == ("new", "old", "net")
-    assert joined.cells["old"] == asked.cells["old"]
+    assert joined.cells["old"] == requested.cells["old"]
 
 
 def test_a_baseline_that_several_stores_have_is_found_by_its_name(fill: Fill) -> None:

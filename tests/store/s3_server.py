@@ -175,19 +175,19 @@ class _Handler(BaseHTTPRequestHandler):
         upstream = http.client.HTTPConnection(self.owner.upstream.removeprefix("http://"), timeout=600)
         passed = {k: v for k, v in self.headers.items() if k.lower() not in ("expect", "connection")}
         upstream.request(self.command, self.path, body, passed)
-        answer = upstream.getresponse()
-        content = answer.read()
+        result = upstream.getresponse()
+        content = result.read()
         upstream.close()
         skipped = ("transfer-encoding", "connection", "content-length", "date", "server")
-        headers = [(k, v) for k, v in answer.getheaders() if k.lower() not in skipped]
-        length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
-        return answer.status, [*headers, ("Content-Length", length or "0")], content
+        headers = [(k, v) for k, v in result.getheaders() if k.lower() not in skipped]
+        length = result.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
+        return result.status, [*headers, ("Content-Length", length or "0")], content
 
     def _answer(self, request: Request, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         if request.lists and self.owner.lag:
-            answers = self.owner.listings[request.path]
-            answers.append((status, headers, content))
-            status, headers, content = answers[max(0, len(answers) - 1 - self.owner.lag)]
+            predicted = self.owner.listings[request.path]
+            predicted.append((status, headers, content))
+            status, headers, content = predicted[max(0, len(predicted) - 1 - self.owner.lag)]
         self._head(status, headers)
         self.wfile.write(content)
 

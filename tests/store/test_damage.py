@@ -180,7 +180,7 @@ class Flaky(LocalDisk):
 
 
 @pytest.mark.parametrize("error", [TimeoutError, PermissionError, OSError, InterruptedError])
-def test_what_cannot_be_read_now_is_not_damaged(tmp_path: Path, error: type[OSError]) -> None:
+def test_temporarily_unreadable_files_are_not_damaged(tmp_path: Path, error: type[OSError]) -> None:
     store = FileStore(tmp_path)
     piece = store.write(cell(), 0, answers(0, 20))
     store.disk = Flaky(str(tmp_path), error)
@@ -217,9 +217,9 @@ def test_a_newer_format_is_left_alone(tmp_path: Path, base: str) -> None:
     content = path.read_bytes()
     assert [finding.kind for finding in store.collect(delete=True)] == [Kind.newer]
     assert path.read_bytes() == content
-    for ask in (lambda: store.missing(cell(), 20), lambda: store.read(cell()), lambda: rows_in_sql(store)):
+    for call in (lambda: store.missing(cell(), 20), lambda: store.read(cell()), lambda: rows_in_sql(store)):
         with pytest.raises(StoreError, match="update Beaufort"):
-            ask()
+            call()
     other = FileStore(tmp_path / "other")
     assert [finding.kind for finding in other.merge(store).left] == [Kind.newer]
 
@@ -264,9 +264,9 @@ def test_hostile_facts_of_cells(tmp_path: Path) -> None:
     assert len(texts) > 50
     for text in texts:
         path.write_bytes(encode(table, {**notes, "beaufort.cell": text}))
-        for ask in (FileStore.cells, rows_in_sql, open_results, lambda store: store.read(cell())):
+        for call in (FileStore.cells, rows_in_sql, open_results, lambda store: store.read(cell())):
             with pytest.raises(BeaufortError, match=path.name):
-                ask(store)
+                call(store)
         assert [finding.path for finding in store.verify()] == [piece.path], text[:80]
         assert store.missing(cell(), 20) == [(0, 20)]
 
@@ -288,9 +288,9 @@ def test_hostile_notes(tmp_path: Path, note: str, text: str) -> None:
     path = tmp_path / store.write(cell(), 0, answers(0, 20)).path
     table, notes = decode(path.read_bytes())
     path.write_bytes(encode(table, {**notes, f"beaufort.{note}": text}))
-    for ask in (FileStore.cells, rows_in_sql):
+    for call in (FileStore.cells, rows_in_sql):
         with pytest.raises(FaultyFileError, match=path.name):
-            ask(store)
+            call(store)
 
 
 def test_hostile_provenance_of_a_gathered_file(tmp_path: Path, fill: Fill) -> None:
@@ -317,12 +317,12 @@ def test_damaged_records_of_runs(tmp_path: Path, fill: Fill, content: bytes) -> 
 def test_records_of_the_first_format(tmp_path: Path, fill: Fill) -> None:
     store = fill(tmp_path, {"one": 0.8}, images=20)
     (record,) = (tmp_path / "runs").iterdir()
-    said = json.loads(record.read_text())
-    assert said.pop("checksum")
-    assert said.pop("format") == 2
-    record.write_text(json.dumps(said))
-    assert store.runs() == [said]
-    record.write_text(json.dumps({**said, "seed": 5}))
+    data = json.loads(record.read_text())
+    assert data.pop("checksum")
+    assert data.pop("format") == 2
+    record.write_text(json.dumps(data))
+    assert store.runs() == [data]
+    record.write_text(json.dumps({**data, "seed": 5}))
     with pytest.raises(FaultyFileError, match="is damaged"):
         store.runs()
 

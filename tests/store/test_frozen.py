@@ -68,9 +68,9 @@ def published_fingerprints() -> dict[str, str]:
 def cells_of(made: Run, store: Path) -> list[str]:
     """Fingerprints that today's code computes for the frozen runs; all of them must be in the store."""
     model, data, conditions = made
-    asked = plan([model], conditions, data, store)
-    assert not asked.images, "the store does not have these cells under today's facts"
-    return [work.cell.fingerprint for work in asked.cells]
+    requested = plan([model], conditions, data, store)
+    assert not requested.images, "the store does not have these cells under today's facts"
+    return [work.cell.fingerprint for work in requested.cells]
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda path: path.name)

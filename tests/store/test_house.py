@@ -129,12 +129,12 @@ def test_readers_beside_gathers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """A listed file that disappears before it is opened is neither rejected nor reported as damaged."""
     monkeypatch.setattr("beaufort.store.files._LONGEST_PAUSE_S", 0.001)
     monkeypatch.setattr("beaufort.store.sql.time.sleep", lambda _: None)
-    for ask in (lambda s: s.read(cell()), lambda s: query(s, "select count(*) from predictions")):
+    for request in (lambda s: s.read(cell()), lambda s: query(s, "select count(*) from predictions")):
         store = FileStore(tmp_path / str(len(list(tmp_path.iterdir()))))
         store.write(cell(), 0, answers(0, 10))
         call, left = gathers(store, times)
         monkeypatch.setattr(store.disk, "read", call)
-        assert ask(store).num_rows > 0
+        assert request(store).num_rows > 0
         assert left == [0]
 
 
@@ -204,9 +204,9 @@ def test_a_mistyped_store_is_reported(tmp_path: Path) -> None:
     store.write(cell(), 0, answers(0, 20))
     for name in ("photos", "nothing"):
         other = FileStore(tmp_path / name)
-        for ask in (lambda o=other: query(o, "select 1"), lambda o=other: store.merge(o)):
+        for call in (lambda o=other: query(o, "select 1"), lambda o=other: store.merge(o)):
             with pytest.raises(StoreError, match=f"{name} is not a store"):
-                ask()
+                call()
     with pytest.raises(StoreError, match="photos is not a store"):
         FileStore(tmp_path / "photos").merge(store)
     assert len(FileStore(tmp_path / "new").merge(store).copied) == 1

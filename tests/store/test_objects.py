@@ -132,9 +132,9 @@ def test_a_listing_that_fails_is_no_empty_store(fault: str, s3: str, proxy: Prox
     store = FileStore(s3)
     store.write(cell(), 0, answers(0, 10))
     proxy.faults = lambda request: fault if request.lists else None
-    for ask in (store.listing, store.verify, lambda: query(store, "select 1"), store.check_exists):
+    for call in (store.listing, store.verify, lambda: query(store, "select 1"), store.check_exists):
         with pytest.raises(StoreError, match="cannot access"):
-            ask()
+            call()
 
 
 def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
@@ -167,8 +167,10 @@ def test_a_listing_of_many_pages(s3: str, proxy: Proxy, monkeypatch: pytest.Monk
     here = FileStore(s3)  # which has written nothing
     before = len(proxy.asked)
     assert sorted(piece.path for piece in here.pieces()) == sorted(paths)
-    asked = [request for request in proxy.asked[before:] if request.lists]
-    assert 4 <= sum("prefix" in one.path and "delimiter=%2F" not in one.path for one in asked) < len(models)
+    requested = [request for request in proxy.asked[before:] if request.lists]
+    assert (
+        4 <= sum("prefix" in one.path and "delimiter=%2F" not in one.path for one in requested) < len(models)
+    )
     proxy.faults = now_and_then("error 500", 3)
     assert sorted(piece.path for piece in here.pieces()) == sorted(paths)
 
@@ -186,24 +188,24 @@ _PAGES = {
 }
 
 
-def parsed_by_client(answer: dict[str, Any]) -> dict[str, Any]:
+def parsed_by_client(output: dict[str, Any]) -> dict[str, Any]:
     session = pytest.importorskip("botocore.session").get_session()
     shape = session.get_service_model("s3").operation_model("ListObjectsV2").output_shape
     parser = session.get_component("response_parser_factory").create_parser("rest-xml")
-    found: dict[str, Any] = parser.parse(dict(answer), shape)
+    found: dict[str, Any] = parser.parse(dict(output), shape)
     return found
 
 
 @pytest.mark.parametrize("page", _PAGES)
-def test_a_page_says_what_it_says_to_the_client_of_s3(page: str) -> None:
+def test_listing_page_equals_that_of_the_s3_client(page: str) -> None:
     truncated = "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
     body = f"<ListBucketResult>{truncated}{_PAGES[page]}</ListBucketResult>".encode()
-    answer: dict[str, Any] = {"body": body, "headers": {}, "status_code": 200}
+    output: dict[str, Any] = {"body": body, "headers": {}, "status_code": 200}
     taken: dict[str, Any] = {}
-    whole = parsed_by_client(answer)
-    remote._take_files(answer, taken)
-    assert (answer["body"] != body) == bool(taken) == page.startswith("files")
-    found = {**parsed_by_client(answer), **taken}
+    whole = parsed_by_client(output)
+    remote._take_files(output, taken)
+    assert (output["body"] != body) == bool(taken) == page.startswith("files")
+    found = {**parsed_by_client(output), **taken}
     for facts in (*whole.get("Contents", ()), *found.get("Contents", ())):
         facts.pop("LastModified")  # the text here, a time there
         facts.pop("Owner", None)
@@ -214,14 +216,14 @@ def test_a_page_says_what_it_says_to_the_client_of_s3(page: str) -> None:
 def test_a_truncated_page_is_rejected(whole: int) -> None:
     parsers = pytest.importorskip("botocore.parsers")
     file = _FILE.format(1, "x", 5)
-    answer: dict[str, Any] = {
+    output: dict[str, Any] = {
         "body": f"<ListBucketResult>{whole * file}{file[:-30]}".encode(),
         "headers": {},
         "status_code": 200,
     }
-    remote._take_files(answer, {})
+    remote._take_files(output, {})
     with pytest.raises(parsers.ResponseParserError):
-        parsed_by_client(answer)
+        parsed_by_client(output)
 
 
 # Places
@@ -269,16 +271,16 @@ def test_an_invalid_location_is_reported(s3: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(remote, "PAUSE_S", 0.001)
     with pytest.raises(StoreError, match="is not a store"):
         FileStore(s3).check_exists()
-    absent = FileStore("s3://no-such-bucket/results")
+    missing = FileStore("s3://no-such-bucket/results")
     with pytest.raises(StoreError, match="'no-such-bucket'"):
-        absent.disk.check_place()
+        missing.disk.check_place()
     with pytest.raises(StoreError, match=r"bucket does not exist"):
-        absent.write(cell(), 0, answers(0, 5))
+        missing.write(cell(), 0, answers(0, 5))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     cut_off = FileStore(s3)
-    for ask in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
+    for call in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
         with pytest.raises(StoreError, match=r"cannot access .*7 times in .*127\.0\.0\.1:9"):
-            ask()
+            call()
 
 
 # Credentials
@@ -300,7 +302,7 @@ def test_an_invalid_url_is_rejected() -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_without_credentials_it_is_told_at_once(
+def test_missing_credentials_are_reported_at_once(
     s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -31,9 +31,9 @@ def fill(store: FileStore, ranges: Ranges, model: str = "net") -> set[int]:
 def counted(store: FileStore) -> tuple[list[int], int, int, int]:
     """The images of the only cell in Python, and how many SQL sees in each view."""
     (found,) = rows_in_python(store).values()
-    said = rows_in_sql(store)
-    assert len({row["id"] for row in said["rows"]}) == len(said["rows"])
-    return [row[0] for row in found], said["cells"][0]["images"], said["pieces"], len(said["rows"])
+    output = rows_in_sql(store)
+    assert len({row["id"] for row in output["rows"]}) == len(output["rows"])
+    return [row[0] for row in found], output["cells"][0]["images"], output["pieces"], len(output["rows"])
 
 
 def once(store: FileStore, covered: set[int]) -> None:
@@ -139,7 +139,7 @@ def test_rows_with_and_without_logits(tmp_path: Path) -> None:
     assert store.read(cell())["place"].to_pylist() == list(range(60))
 
 
-def test_gather_leaves_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_keeps_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
     fill(store, [(0, 20), (20, 20)])
     monkeypatch.setattr(store.disk, "_read", lambda full: (_ for _ in ()).throw(TimeoutError("slow")))

@@ -33,7 +33,7 @@ USES: dict[str, Callable[[FileStore, FileStore], Any]] = {
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("what", ["file", "link", "predictions file", "predictions link"])
-def test_what_is_no_folder_is_no_store(tmp_path: Path, use: str, what: str) -> None:
+def test_store_must_be_a_directory(tmp_path: Path, use: str, what: str) -> None:
     """It never passes for an empty store: where a disk is not mounted, links lead nowhere."""
     root = tmp_path / "store"
     if what.startswith("predictions"):
@@ -74,7 +74,7 @@ def test_house_is_kept_in_memory_too(tmp_path: Path) -> None:
     assert not store.disk.files("quarantine")
 
 
-def test_a_full_disk_keeps_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_existing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be put together, or taken in, stays as it was; no draft is left."""
     store, other = filled(tmp_path / "ours", (0, 20), (10, 40)), filled(tmp_path / "theirs", (0, 60))
     before = sorted(store.pieces())

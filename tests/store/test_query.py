@@ -96,7 +96,7 @@ def test_unsafe_lifts_it(store: FileStore) -> None:
     assert Path("out.csv").read_text() == "images\n20\n"
 
 
-def test_what_a_question_may_do(store: FileStore) -> None:
+def test_queries_have_limited_access(store: FileStore) -> None:
     """Restricted queries can create tables in memory, use all of SQL and return many rows."""
     sql = "create table t as select * from cells; select count(*) as n from t join predictions using (model)"
     assert query(store, sql).to_pylist() == query(store, sql, unsafe=True).to_pylist() == [{"n": 20}]
@@ -128,8 +128,8 @@ def test_infinite_numbers_in_json(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.write(cell(), 0, predictions(["a", "b"], [0, 99], np.zeros((2, 3))))
     assert query(store, "select nll from cells").to_pylist() == [{"nll": float("inf")}]
-    answer = query(store, "select nll, [nll] as many, accuracy from cells")
-    text = to_bytes(answer, ".json").decode()
+    output = query(store, "select nll, [nll] as many, accuracy from cells")
+    text = to_bytes(output, ".json").decode()
     assert json.loads(text, parse_constant=pytest.fail) == [{"nll": None, "many": [None], "accuracy": 0.5}]
     assert "[null]" in to_bytes(query(store, "select [nll] as many from cells"), ".csv").decode()
 

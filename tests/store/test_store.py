@@ -196,10 +196,10 @@ def test_questions(store: FileStore) -> None:
     table = store.read(cell())
     accuracy = np.mean(np.array(table["top"].to_pylist())[:, 0] == table["label"].to_numpy())
     assert board[0]["accuracy"] == pytest.approx(accuracy)
-    answer = query(
+    output = query(
         store, "select avg((top[1] = label)::int) as a, count(*) as n from predictions where model = 'net'"
     )
-    assert answer.to_pylist() == [{"a": pytest.approx(accuracy), "n": 80}]
+    assert output.to_pylist() == [{"a": pytest.approx(accuracy), "n": 80}]
     with pytest.raises(StoreError, match="query failed"):
         query(store, "select nonsense from cells")
 
@@ -354,9 +354,11 @@ def test_logits_are_short_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
     read = store.read(cell)["logits"]
     assert read.type.value_type == pa.float32()
-    told = pa.concat_tables([short, large, before])["logits"].to_pylist()
-    assert np.allclose(np.array(read.to_pylist()), np.array(told), rtol=1e-3, atol=1e-3)
-    assert read.to_pylist()[4:] == told[4:]
+    output = pa.concat_tables([short, large, before])["logits"].to_pylist()
+    assert np.allclose(np.array(read.to_pylist()), np.array(output), rtol=1e-3, atol=1e-3)
+    assert read.to_pylist()[4:] == output[4:]
     assert not store.verify()
     assert store.gather(cell) is not None
-    assert np.allclose(np.array(store.read(cell)["logits"].to_pylist()), np.array(told), rtol=1e-3, atol=1e-3)
+    assert np.allclose(
+        np.array(store.read(cell)["logits"].to_pylist()), np.array(output), rtol=1e-3, atol=1e-3
+    )

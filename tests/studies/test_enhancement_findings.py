@@ -194,7 +194,7 @@ def test_one_run_decides_nothing(question: str, arm: str, effect: Effect) -> Non
         ),
     ],
 )
-def test_a_single_run_leaves_open_what_it_alone_decides(
+def test_single_run_cannot_decide_run_dependent_claims(
     question: str,
     effects: Mapping[str, Effect],
     counts: Mapping[str, int],
@@ -206,15 +206,15 @@ def test_a_single_run_leaves_open_what_it_alone_decides(
 
 
 @pytest.mark.parametrize(
-    ("cells", "told"),
+    ("cells", "message"),
     [
         (GRID, "are below 0 for 1 of 9 settings, and allow a gain of a point or more for 1 ("),
         (GRID[:1], "are below 0 for 1 of 1 setting out of 9, and allow"),
     ],
 )
-def test_settings_are_counted(cells: Sequence[str], told: str) -> None:
+def test_settings_are_counted(cells: Sequence[str], message: str) -> None:
     effects = {**dict.fromkeys(cells, everywhere(0.05)), GRID[0]: everywhere(-0.1)}
-    assert told in find(trained(effects), "stability").measured
+    assert message in find(trained(effects), "stability").measured
 
 
 def test_settings_are_selected_by_differences() -> None:
@@ -240,11 +240,11 @@ def test_runs_are_counted() -> None:
 
 
 def test_photos_are_reported_before_anything_is_trained() -> None:
-    shares = {
+    fractions = {
         arm: metrics_of_arm([network(everywhere(change))], alexnet(WHOLE), WHOLE)
         for arm, change in (("plain", 0.0), ("clahe", 0.1))
     }
-    found = find(StudyArms({"resnet50_224": shares}, {}, WHOLE, {}), "clahe")
+    found = find(StudyArms({"resnet50_224": fractions}, {}, WHOLE, {}), "clahe")
     assert found.verdict == "not run"
     assert "on photos without training ΔmCE of clahe +" in found.sentence
     assert SMALL_IMAGES not in found.sentence
@@ -315,12 +315,12 @@ def test_one_image_decides_nothing() -> None:
 
 
 def test_images_cannot_add_more_than_their_ends() -> None:
-    shares = trained({}).cifar[BASE]
-    for rows in shares.rows.values():
+    fractions = trained({}).cifar[BASE]
+    for rows in fractions.rows.values():
         assert rows.ends[0] <= rows.values.min()
         assert rows.values.max() <= rows.ends[1]
-    assert shares.rows["clean error"].ends == (0, 100)
-    assert shares.rows["relative mCE"].ends[0] < 0
+    assert fractions.rows["clean error"].ends == (0, 100)
+    assert fractions.rows["relative mCE"].ends[0] < 0
 
 
 def test_numbers_are_of_the_seeds_that_both_have() -> None:
@@ -395,7 +395,7 @@ def test_the_interval_off_the_line_is_that_of_resampling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "used", "told"),
+    ("counts", "used", "message"),
     [
         ({"resnet110": 2}, (2, 2), "2 runs each"),
         ({"resnet20-half": 2}, (5, 2), "2 to 5 runs each"),
@@ -404,12 +404,12 @@ def test_the_interval_off_the_line_is_that_of_resampling() -> None:
     ],
 )
 def test_a_distance_is_of_the_seeds_that_the_line_has_too(
-    counts: Mapping[str, int], used: tuple[int, int], told: str
+    counts: Mapping[str, int], used: tuple[int, int], message: str
 ) -> None:
     quarter, half = everywhere(0.3, clean=0.15), everywhere(0.1, clean=0.05)
     effects = {**RESNETS, "resnet20-quarter": quarter, "resnet20-half": half}
     found = find(trained(effects, seeds=5, **counts), "small")
-    assert f"off the line of resnet20, resnet56, resnet110 ({told}): resnet20-quarter +" in found.measured
+    assert f"off the line of resnet20, resnet56, resnet110 ({message}): resnet20-quarter +" in found.measured
     numbers = {
         (row["arm"], row["metric"]): int(row["seeds"])
         for row in csv.DictReader(metrics_csv(found.rows).splitlines())

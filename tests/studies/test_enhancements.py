@@ -94,7 +94,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("which", "arm", "front", "condition"),
+    ("which", "arm", "image_filter", "condition"),
     [
         ("filters", "plain", "", "gaussian_noise@3"),
         ("filters", "nlm-h0.8-above0.03", "nlm:h=0.8,above=0.03", "gaussian_noise@3"),
@@ -103,7 +103,7 @@ def table(path: Path) -> list[dict[str, str]]:
     ],
 )
 def test_predictions_on_photos_are_those_of_a_run(
-    enhancements: Rehearsal, which: PhotoPass, arm: str, front: str, condition: str
+    enhancements: Rehearsal, which: PhotoPass, arm: str, image_filter: str, condition: str
 ) -> None:
     suite = get_suite("imagenet-c")
     side = 256 if which == "crops" else 224
@@ -117,7 +117,11 @@ def test_predictions_on_photos_are_those_of_a_run(
         baseline=None,
         metrics=("mean_accuracy",),
     )
-    options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"filter": front} if front else {})}
+    options = {
+        "classes": "imagenet-1k",
+        "label_space": "imagenet-1k",
+        **({"filter": image_filter} if image_filter else {}),
+    }
     model = LazyModel(f"onnx:{enhancements.data['networks']}/tiny.onnx", options)
     found = evaluate(model, small, enhancements.data["imagenet"])
     stored = found.scores(calibration=False).results.predictions(found.results[0].model)
@@ -159,10 +163,10 @@ def test_every_arm_has_its_control() -> None:
         assert len(set(files)) == len(files)
     (ten,) = plan(settings, ("ten-crop",))
     made = [[f"models/{BASE}-seed{seed}/training.json"] for seed in (0, 1)]
-    asked = [[f"cifar/{name}-seed{seed}.npz" for name in (BASE, "ten-crop")] for seed in (0, 1)]
-    assert [task.file for task in ten] == [*made[0], *asked[0], *made[1], *asked[1]]
+    requested = [[f"cifar/{name}-seed{seed}.npz" for name in (BASE, "ten-crop")] for seed in (0, 1)]
+    assert [task.file for task in ten] == [*made[0], *requested[0], *made[1], *requested[1]]
     assert [task.after for task in ten] == [(), *(tuple(made[0]),) * 2, (), *(tuple(made[1]),) * 2]
-    assert [task.serves for task in ten] == [tuple(asked[0]), (), (), tuple(asked[1]), (), ()]
+    assert [task.serves for task in ten] == [tuple(requested[0]), (), (), tuple(requested[1]), (), ()]
 
 
 def test_all_arms_come_before_a_second_seed() -> None:
@@ -175,16 +179,18 @@ def test_all_arms_come_before_a_second_seed() -> None:
 
 
 def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
     monkeypatch.setattr(
-        engine, "run_study", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
+        engine,
+        "run_study",
+        lambda study, folder, options: requested.update(folder=folder, seeds=options.seeds),
     )
     reproduce("imagenet-c-enhancements")
-    assert asked == {"folder": Path("results/enhancements"), "seeds": 5}
+    assert requested == {"folder": Path("results/enhancements"), "seeds": 5}
     reproduce("imagenet-c-enhancements", "elsewhere", seeds=2)
-    assert asked == {"folder": Path("elsewhere"), "seeds": 2}
+    assert requested == {"folder": Path("elsewhere"), "seeds": 2}
     reproduce("icons-50")
-    assert asked == {"folder": Path("results/icons-50"), "seeds": 3}
+    assert requested == {"folder": Path("results/icons-50"), "seeds": 3}
 
 
 def made_predictions(seed: int, worse: float = 0.0) -> StudyPredictions:
@@ -195,22 +201,22 @@ def made_predictions(seed: int, worse: float = 0.0) -> StudyPredictions:
     return StudyPredictions(names, right, np.ones(400, np.uint8), {})
 
 
-def test_shares_add_up_to_the_metrics() -> None:
+def test_fractions_add_up_to_the_metrics() -> None:
     base, own = made_predictions(0), made_predictions(1)
-    shares = metrics_of_arm([own], normalizer_of(base), SMALL)
+    fractions = metrics_of_arm([own], normalizer_of(base), SMALL)
     wrong, other = (1 - one.correct.mean(axis=1) for one in (own, base))
     rows = {
         name: [i for i, c in enumerate(own.conditions) if c.startswith(f"{name}@")]
         for name in SMALL.corruptions
     }
     ces = [wrong[rows[name]].sum() / other[rows[name]].sum() for name in SMALL.corruptions]
-    assert level_of(shares, "mCE").value == pytest.approx(100 * np.mean(ces))
-    assert level_of(shares, "clean error").value == pytest.approx(100 * wrong[own.conditions.index(CLEAN)])
+    assert level_of(fractions, "mCE").value == pytest.approx(100 * np.mean(ces))
+    assert level_of(fractions, "clean error").value == pytest.approx(100 * wrong[own.conditions.index(CLEAN)])
     relative = [
         (wrong[rows[name]] - wrong[0]).sum() / (other[rows[name]] - other[0]).sum()
         for name in SMALL.corruptions
     ]
-    assert level_of(shares, "relative mCE").value == pytest.approx(100 * np.mean(relative))
+    assert level_of(fractions, "relative mCE").value == pytest.approx(100 * np.mean(relative))
 
 
 def test_differences_are_paired_and_cover_seeds() -> None:
@@ -315,12 +321,12 @@ def test_flips_are_mcnemars_with_holms_rule() -> None:
 def test_settings_are_selected_on_the_extra_corruptions_alone() -> None:
     extra = dict.fromkeys(EnhancementSettings().extra, -0.2)
     first, second = two_arms({"": -0.2, **dict.fromkeys(extra, 0.2)}), two_arms({"": 0.2, **extra})
-    shares = {
+    fractions = {
         "plain": first.photos["resnet50_224"]["plain"],
         "nlm-h0.4": first.photos["resnet50_224"]["nlm-h0.8"],
         "nlm-h0.8": second.photos["resnet50_224"]["nlm-h0.8"],
     }
-    found = find(StudyArms({"resnet50_224": shares}, {}, EnhancementSettings(), {}), "nlm")
+    found = find(StudyArms({"resnet50_224": fractions}, {}, EnhancementSettings(), {}), "nlm")
     assert "nlm-h0.8 is best on the extra corruptions" in found.measured
     assert ", ΔmCE of " not in found.measured
 
@@ -345,8 +351,8 @@ def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path)
     assert arms.cifar[BASE].seeds == 2
     assert arms.left_out == [f"{BASE}, seed 3"]
     shutil.copy(enhancements.folder / "study.json", tmp_path)
-    told = dict(study_files(tmp_path, SMALL))["README.md"].decode()
-    assert f"- not used, because earlier seeds are missing: {BASE}, seed 3\n" in told
+    output = dict(study_files(tmp_path, SMALL))["README.md"].decode()
+    assert f"- not used, because earlier seeds are missing: {BASE}, seed 3\n" in output
     assert "not used" not in (enhancements.folder / "README.md").read_text().partition("\n## ")[0]
 
 

@@ -40,7 +40,7 @@ def test_a_study_lists_them(rehearsal: Rehearsal) -> None:
     every = facts_of(rehearsal)
     assert len(every) > 5
     assert all(facts["losses"] for facts in every)
-    failed = [told for facts in every if (told := failure(facts))]
+    failed = [output for facts in every if (output := failure(facts))]
     readme = (rehearsal.folder / "README.md").read_text()
     assert sorted(re.findall(r"\| (its last loss is [^|]+) \|", readme)) == sorted(failed)
     assert ("## Training runs without sign of learning" in readme) == bool(failed)
@@ -63,9 +63,9 @@ def test_older_predictions_are_checked(mnist_c: Rehearsal, tmp_path: Path) -> No
         write_predictions(path, replace(stored, facts=facts))
     mnist_c.again(tmp_path, only=["page"])
     readme = (tmp_path / "README.md").read_text()
-    told = "its last loss is 2.3012; a constant prediction has 2.3026"
+    message = "its last loss is 2.3012; a constant prediction has 2.3026"
     inside = "fig2 and fig3, Conv3 (PGD), and conclusions about it; errors-conv3-pgd.png"
-    assert f"| Conv3 (PGD) | 0 | {told} | {inside} |" in readme
+    assert f"| Conv3 (PGD) | 0 | {message} | {inside} |" in readme
     assert "| Conv3 (PGD) | 1 |" not in readme
     assert "loss does not show it: ABS" in readme
 
@@ -75,12 +75,12 @@ def stuck(folder: Path, deadline: float | None) -> bool | str:
     return task_result(STUCK)
 
 
-def test_the_command_tells_it_when_a_training_ends(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_command_reports_the_end_of_a_training_run(tmp_path: Path) -> None:
+    messages: list[str] = []
     task = StudyTask("Conv3, seed 0", "made", "tests.studies.test_failed:stuck")
-    assert run_tasks([[task]], tmp_path, log=told.append).done == 1
+    assert run_tasks([[task]], tmp_path, log=messages.append).done == 1
     assert re.fullmatch(
         r"Conv3, seed 0: \d+\.\d s; no sign that the network learned: .*2\.3012.*2\.3010",
-        told[0],
+        messages[0],
     )
     assert task_result({"losses": [0.1], "constant_loss": 2.301}) is True

@@ -51,11 +51,11 @@ def test_everything_is_written(icons_50: Rehearsal) -> None:
     }
     assert {row["held out"] for row in styles} == {"apple", "microsoft", "twitter"}
     page, text = ((icons_50.folder / name).read_text() for name in ("index.html", "README.md"))
-    for told in (page, text):
-        assert "openmoji: OpenMoji, https://github.com/hfg-gmuend/openmoji, Apache-2.0" in told
-        assert ": 1 to 2 for DenseNet-40, MSDNet, " in told
-        assert " tasks, without runs that were killed" in told
-        assert " --seeds 1 --jobs 1 --rehearse" in told
+    for message in (page, text):
+        assert "openmoji: OpenMoji, https://github.com/hfg-gmuend/openmoji, Apache-2.0" in message
+        assert ": 1 to 2 for DenseNet-40, MSDNet, " in message
+        assert " tasks, without runs that were killed" in message
+        assert " --seeds 1 --jobs 1 --rehearse" in message
     assert all(variant.title in page for variant in VARIANTS.values())
 
 
@@ -102,10 +102,10 @@ def test_tables_count_the_predictions(icons_50: Rehearsal) -> None:
         read_predictions(icons_50.folder / "predictions" / f"resnet20@style-seed{seed}.npz")
         for seed in (0, 1)
     ]
-    share = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
+    fraction = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
     rows = sheet(icons_50.folder / "accuracy.csv")
     row = next(row for row in rows if (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"]))
-    assert float(row["accuracy"]) == pytest.approx(100 * share, abs=0.005)
+    assert float(row["accuracy"]) == pytest.approx(100 * fraction, abs=0.005)
     assert float(row["low"]) < float(row["accuracy"]) + 1e-9 < float(row["high"])
     assert row["paper"] == "58.30"
     assert all("/microsoft_" in id for id in both[0].facts["ids"])
@@ -148,11 +148,11 @@ def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
 ICONS = 400
 
 
-def made_predictions(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
+def made_predictions(split: str, fraction: float, *, unseen: int = 0) -> StudyPredictions:
     """A network that is right on the first share of the icons; some of its ten classes are unseen."""
     labels = (np.arange(ICONS) % 10).astype(np.uint8)
     predicted = labels.copy()
-    right = round(ICONS * share)
+    right = round(ICONS * fraction)
     predicted[right:] = (predicted[right:] + 1) % 10
     ids = [f"class{label}/microsoft_0_kind{place % 20}.png" for place, label in enumerate(labels)]
     facts = {
@@ -163,9 +163,12 @@ def made_predictions(split: str, share: float, *, unseen: int = 0) -> StudyPredi
     return StudyPredictions((split,), predicted[None], labels, facts)
 
 
-def results(shares: dict[tuple[str, str], list[float]], **options: Any) -> IconResults:
+def results(fractions: dict[tuple[str, str], list[float]], **options: Any) -> IconResults:
     return IconResults(
-        {key: [made_predictions(key[1], share, **options) for share in some] for key, some in shares.items()}
+        {
+            key: [made_predictions(key[1], fraction, **options) for fraction in some]
+            for key, some in fractions.items()
+        }
     )
 
 
@@ -198,8 +201,8 @@ def test_an_effect_requires_several_runs() -> None:
     pairs = {("shake26-32d-50", "style"): [0.5, 0.52], ("still26-32d-50", "style"): [0.8, 0.81]}
     (worse,) = effects(results(pairs))
     assert worse.verdict == "refuted"
-    told = claims(results(pairs), [worse])
-    assert [one.verdict for one in told] == ["refuted"]
+    output = claims(results(pairs), [worse])
+    assert [one.verdict for one in output] == ["refuted"]
 
 
 def test_the_network_is_compared_apart_from_shaking_and_length() -> None:
@@ -213,9 +216,9 @@ def test_the_network_is_compared_apart_from_shaking_and_length() -> None:
 def test_the_control_has_three_verdicts() -> None:
     for easy, hard, verdict in ((0.97, 0.55, "confirmed"), (0.6, 0.7, "refuted"), (0.7, 0.6, "undecided")):
         both = {("resnet20", "traditional"): [easy, easy], ("resnet20", "style"): [hard, hard]}
-        (told,) = claims(results(both), [])
-        assert told.verdict == verdict
-        assert told.measured.endswith("2 runs of each")
+        (result,) = claims(results(both), [])
+        assert result.verdict == verdict
+        assert result.measured.endswith("2 runs of each")
         (alone,) = claims(results({key: some[:1] for key, some in both.items()}), [])
         assert alone.verdict == "undecided"
         assert alone.measured.endswith("one run of each")
@@ -253,7 +256,7 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
     assert (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"])
 
 
-def test_what_a_folder_has(icons_50: Rehearsal) -> None:
+def test_contents_of_a_folder(icons_50: Rehearsal) -> None:
     found = load_results(icons_50.folder)
     assert {name for name, _ in found.predictions} == set(VARIANTS)
     assert {len(some) for (_, split), some in found.predictions.items() if split == "subtype"} == {1}

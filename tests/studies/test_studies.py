@@ -62,9 +62,9 @@ def test_existing_results_are_reused(rehearsal: Rehearsal) -> None:
     outcome = json.loads(done.stdout)
     assert (outcome["done"], outcome["left"], outcome["finished"]) == (0, 0, True)
     assert outcome["there"] > 0
-    told = done.stderr.splitlines()
-    assert "README.md written" in told
-    assert all((rehearsal.folder / line.removesuffix(" written")).is_file() for line in told)
+    output = done.stderr.splitlines()
+    assert "README.md written" in output
+    assert all((rehearsal.folder / line.removesuffix(" written")).is_file() for line in output)
 
 
 @of_each()
@@ -136,7 +136,7 @@ def test_processes_make_the_same_predictions(icons_50: Rehearsal, tmp_path: Path
 
 @pytest.mark.parametrize("study", STUDIES)
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"only": ["fig9"]}, r"only must name parts of {study} \(.*\), got 'fig9'"),
         ({"data": {"nothing": "x"}}, "data must be given as .*=PATH, got 'nothing'"),
@@ -144,10 +144,12 @@ def test_processes_make_the_same_predictions(icons_50: Rehearsal, tmp_path: Path
         ({"jobs": 0}, "jobs must be a positive integer, got 0"),
     ],
 )
-def test_invalid_options_are_rejected(study: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_invalid_options_are_rejected(
+    study: str, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     if study == "mined-digits":
         pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
-    with pytest.raises(OptionError, match=told.format(study=study)):
+    with pytest.raises(OptionError, match=message.format(study=study)):
         reproduce(study, tmp_path, rehearse=True, **options)
     assert not list(tmp_path.iterdir())
 
@@ -155,8 +157,8 @@ def test_invalid_options_are_rejected(study: str, options: dict[str, Any], told:
 def test_errors_name_the_cause(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'mnist-c'"):
         reproduce("mnistc", tmp_path)
-    for study, told in (("mnist-c", "Conv1"), ("icons-50", "no predictions yet")):
-        with pytest.raises(BeaufortError, match=told):
+    for study, message in (("mnist-c", "Conv1"), ("icons-50", "no predictions yet")):
+        with pytest.raises(BeaufortError, match=message):
             reproduce(study, tmp_path / study, only=["page"], rehearse=True)
     assert CliRunner().invoke(app, ["reproduce", "mnist-c", "--data", "nowhere"]).exit_code == 2
 
@@ -198,9 +200,9 @@ def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", LIGHT, str(icons), str(digits), str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    made, told = json.loads(done.stdout)
+    made, data = json.loads(done.stdout)
     assert made == [{"done": 1, "there": 0, "left": 0}, {"done": 2, "there": 0, "left": 0}]
-    assert "is not installed; --only page writes them" in told[1]
+    assert "is not installed; --only page writes them" in data[1]
     assert (tmp_path / "digits" / "fig3.csv").is_file()
     reproduce("icons-50", tmp_path / "icons", only=["page"], rehearse=True)
     assert (tmp_path / "icons" / "accuracy.csv").is_file()
@@ -310,7 +312,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
+def test_failed_run_is_recorded_with_its_outputs(tmp_path: Path) -> None:
     tasks = [
         StudyTask(f"task {n}", str(n), "tests.studies.test_studies:fail_after_one", {"place": n})
         for n in (0, 1)
@@ -351,10 +353,10 @@ def test_a_page_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_the_command_counts_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    for outcome, told in (
+def test_command_counts_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    for outcome, message in (
         (StudyOutcome(1, 0, 0), ["1", "0"]),
         (StudyOutcome(2, 1, 3), ["2", "1", "3"]),
     ):
         monkeypatch.setattr("beaufort.studies.reproduce", lambda *_, made=outcome, **__: made)
-        assert re.findall(r"\d+", CliRunner().invoke(app, ["reproduce", "mnist-c"]).stdout) == told
+        assert re.findall(r"\d+", CliRunner().invoke(app, ["reproduce", "mnist-c"]).stdout) == message

@@ -48,11 +48,11 @@ def test_text_reads_back(condition: Condition) -> None:
 )
 def test_any_text_is_a_condition_or_a_known_error(text: str) -> None:
     try:
-        told = str(Condition.parse(text))
+        output = str(Condition.parse(text))
     except BeaufortError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
     else:
-        assert told == text
+        assert output == text
 
 
 def test_the_three_forms() -> None:
@@ -134,7 +134,7 @@ def test_chains_read_back() -> None:
         ("a/" + "+".join(["fog@2.5"] * 16), "at most 120 characters"),
     ],
 )
-def test_chains_that_are_none(text: str, says: str) -> None:
+def test_invalid_chains(text: str, says: str) -> None:
     with pytest.raises(BeaufortError, match=says):
         Condition.parse(text)
 
@@ -146,7 +146,7 @@ def test_a_chain_has_no_severity_of_its_own() -> None:
         Condition.parse("a/fog+snow@2").facts(scale="imagenet")
 
 
-def test_unknown_corruption_is_answered_with_near_names() -> None:
+def test_unknown_corruption_error_suggests_near_names() -> None:
     with pytest.raises(UnknownNameError, match="unknown corruption 'snwo'; did you mean 'snow'"):
         Condition.parse("imagenet-val/snwo@3")
 
@@ -163,7 +163,7 @@ def test_unknown_corruption_is_answered_with_near_names() -> None:
         (("a", "fgo", 3), "did you mean 'fog'"),
     ],
 )
-def test_only_what_has_a_text_can_be_made(arguments: tuple[object, ...], says: str) -> None:
+def test_only_chains_with_a_text_can_be_created(arguments: tuple[object, ...], says: str) -> None:
     with pytest.raises(BeaufortError, match=says):
         Condition(*arguments)  # type: ignore[arg-type]
 
@@ -188,7 +188,7 @@ def test_apply_without_severity_is_the_published_one() -> None:
     assert np.array_equal(got, corruptions["shear"](digits, 2, ids=[0, 1], scale="mnist"))
 
 
-def test_clean_is_the_same_array() -> None:
+def test_clean_images_are_returned_unchanged() -> None:
     images = example_image(32, 32)
     assert Condition("cifar10-test").apply(images, ids=[0]) is images
 
@@ -205,7 +205,7 @@ def test_five_severities_and_none_named() -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("corruption", sorted(corruptions))
-def test_facts_are_json_and_tell_severities_apart(corruption: str, scale: str) -> None:
+def test_facts_are_json_and_differ_between_severities(corruption: str, scale: str) -> None:
     if scale not in corruptions[corruption].recipes:
         with pytest.raises(OptionError, match="has no constants for the scale"):
             Condition("a", corruption, 1).facts(scale=scale)
@@ -236,7 +236,7 @@ def test_facts_of_other_pixels_differ() -> None:
     assert blur.facts(scale="tiny") != one
 
 
-def test_seed_of_what_is_not_random_is_no_fact() -> None:
+def test_seed_is_no_fact_of_deterministic_conditions() -> None:
     contrast = Condition.parse("a/contrast@2")
     assert contrast.facts(scale="cifar", seed=1) == contrast.facts(scale="cifar", seed=2)
     images = example_image(32, 32)

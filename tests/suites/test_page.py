@@ -19,7 +19,7 @@ def fenced(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_files_and_what_validate_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_validate_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for content, shown in zip(fenced("yaml"), fenced("console"), strict=True):
         command, _, output = shown.partition("\n")

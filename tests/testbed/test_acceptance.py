@@ -121,7 +121,7 @@ def test_imagenet_r_lacks_five_standard_models(paper: Grid) -> None:
     assert fit_shift(paper, "imagenet-r").n == 73
 
 
-def test_what_predicts_what(paper: Grid) -> None:
+def test_predictive_correlations(paper: Grid) -> None:
     """The paper's findings in words."""
 
     def r(synthetic: str, natural: str) -> float:

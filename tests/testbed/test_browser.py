@@ -117,7 +117,7 @@ def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Pat
     assert not page.evaluate(PICTURE, "over")
 
 
-def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> None:
+def test_hovering_shows_the_model(show: Opener, page_file: Path, paper: Grid) -> None:
     page = show(page_file)
     box = page.locator("#plot").bounding_box()
     assert box is not None
@@ -126,8 +126,8 @@ def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> N
     page.locator("#stage").scroll_into_view_if_needed()
     box = page.locator("#plot").bounding_box()
     assert box is not None
-    for share in np.linspace(0.2, 0.98, 300):  # along the trend there are models
-        page.mouse.move(box["x"] + share * box["width"], box["y"] + (1 - share) * box["height"] * 0.9)
+    for fraction in np.linspace(0.2, 0.98, 300):  # along the trend there are models
+        page.mouse.move(box["x"] + fraction * box["width"], box["y"] + (1 - fraction) * box["height"] * 0.9)
         if page.locator("#tip").is_visible():
             break
     text = page.inner_text("#tip")

@@ -33,7 +33,7 @@ def test_axes_are_logits() -> None:
     assert 80 < high < 85
 
 
-def test_what_is_infinitely_far_is_at_the_edge() -> None:
+def test_infinite_values_are_drawn_at_the_edge() -> None:
     axes = Axes(0, 0, 100, 100, (10, 90), (10, 90), "logit")
     assert axes.points([0, 100], [100, 0]) == [(0, 0), (100, 100)]
     assert axes.points([5], [50]) == []  # a number that the frame does not reach stays outside
@@ -133,7 +133,7 @@ def test_the_documentation_shows_the_same_figures() -> None:
         assert path.read_bytes() == (RESULTS / path.name).read_bytes(), path.name
 
 
-def test_what_the_study_says_of_kinds_of_data(paper: Grid, timm: Grid) -> None:
+def test_study_statements_about_kinds_of_data(paper: Grid, timm: Grid) -> None:
     medians = {one.shift: {row.kind: row.median for row in one.by_kind()} for one in since_2020(paper, timm)}
     assert max(map(abs, medians["imagenetv2-matched-frequency"].values())) < 1
     for shift in ("imagenet-sketch", "imagenet-r"):
@@ -142,7 +142,7 @@ def test_what_the_study_says_of_kinds_of_data(paper: Grid, timm: Grid) -> None:
         assert abs(one["imagenet-1k"]) < 1
 
 
-def test_what_the_study_says_of_attacks(paper: Grid) -> None:
+def test_study_statements_about_attacks(paper: Grid) -> None:
     from beaufort.testbed import effective_robustness, relative_robustness
 
     for shift in ("vid-robust-pm10", "ytbb-robust-pm10"):

@@ -242,7 +242,7 @@ def test_any_name_is_one_row(tmp_path: Path) -> None:
     assert grid.select(["x|y"]).tolist() == [False, False, True]
 
 
-def test_shares_in_place_of_percentages_are_suspected(tmp_path: Path) -> None:
+def test_fractions_given_as_percentages_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text("model,val,sketch\na,0.6,0.2\nb,0.7,\nc,1,0.3\n")
     assert "percentages" in load_grid(path).facts["caveat"]

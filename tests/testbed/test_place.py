@@ -54,7 +54,7 @@ def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
     assert v2.p_holm >= v2.robustness.p
 
 
-def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
+def test_model_on_the_trend_is_not_significant(paper: Grid) -> None:
     on_the_line = float(fit_shift(paper, "imagenetv2").predict(75.0))
     scores = [Score("val", 75.0, 50_000), Score("imagenetv2", on_the_line, 10_000)]
     (one,) = place(scores, paper).standings
@@ -67,15 +67,15 @@ def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
     assert below.percentile == 0
 
 
-def test_above_all_is_said_of_all(tmp_path: Path) -> None:
+def test_position_above_all_models_is_stated(tmp_path: Path) -> None:
     lines = [f"m{row},{70 + row / 1000},{60 + row % 2}" for row in range(250)]
     (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines, "best,70.1,80"]))
     grid = load_grid(tmp_path / "own.csv")
-    told = {}
+    output = {}
     for shifted in (50, 60.5, 79, 81):
         (one,) = place([Score("clean", 70.1), Score("shifted", shifted)], grid, x="clean").standings
-        told[shifted] = str(one).split("of the 251 models")[0].split("above ")[-1].strip()
-    assert told == {50: "0 %", 60.5: "50 %", 79: "99.6 %", 81: "100 %"}
+        output[shifted] = str(one).split("of the 251 models")[0].split("above ")[-1].strip()
+    assert output == {50: "0 %", 60.5: "50 %", 79: "99.6 %", 81: "100 %"}
 
 
 def test_few_images_make_wide_intervals(paper: Grid) -> None:
@@ -89,7 +89,7 @@ def test_few_images_make_wide_intervals(paper: Grid) -> None:
     assert (widths(500) > 4 * widths(10_000)).all()
 
 
-def test_without_a_number_of_images_there_is_no_verdict(paper: Grid) -> None:
+def test_verdict_requires_a_number_of_images(paper: Grid) -> None:
     """The reference's number was assumed, which made a false verdict of 1,000 images certain."""
     placed = [Score("val", 80.1, 50_000), Score("imagenetv2", 71.0)]
     (one,) = place(placed, paper).standings
@@ -111,7 +111,7 @@ def test_means_are_placed_when_all_members_are_there(paper: Grid) -> None:
     assert len(place(as_scores(paper, "resnet50", ["val", *names[:4]]), paper).standings) == 4
 
 
-def test_what_differs_is_told(paper: Grid) -> None:
+def test_differences_are_reported(paper: Grid) -> None:
     scores = [
         Score("val-on-imagenet-a-classes", 90.0, convention="subset"),
         Score("imagenet-a", 5.0, 9000, "all", "resize 256, crop 224"),
@@ -139,7 +139,7 @@ def test_leaderboards_say_their_caveat() -> None:
     assert found.standings[0].robustness.rho is not None
 
 
-def test_shares_are_suspected(paper: Grid) -> None:
+def test_fractions_in_place_of_percentages_are_reported(paper: Grid) -> None:
     found = place([Score("val", 0.76), Score("imagenetv2", 0.63)], paper)
     assert any("percentages" in one for one in found.warnings)
 
@@ -163,7 +163,7 @@ def test_the_standard_accuracy_can_be_named(small: Path, paper: Grid) -> None:
     assert alone == ("shifted", "its standard accuracy clean is not among the scores")
 
 
-def test_what_is_far_from_the_trend_has_a_small_p_not_none(paper: Grid) -> None:
+def test_p_far_from_the_trend_is_small(paper: Grid) -> None:
     (one,) = place([Score("val", 76.0, 50_000), Score("imagenetv2", 75.0, 10_000)], paper).standings
     assert one.robustness.p is not None
     assert 0 < one.robustness.p < 1e-16
@@ -344,7 +344,7 @@ def test_a_stores_own_zero_is_a_percentage(paper: Grid) -> None:
     assert not any("percentages" in one for one in place(zero, paper).warnings)
 
 
-def test_a_store_that_is_not_the_leaderboards_is_told(fill: Callable[..., FileStore]) -> None:
+def test_store_unlike_the_leaderboard_is_reported(fill: Callable[..., FileStore]) -> None:
     store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
     board = load_grid("robustbench-cifar10")
     warnings = place(scores_of_store(store, None, board)[0], board).warnings
@@ -352,19 +352,19 @@ def test_a_store_that_is_not_the_leaderboards_is_told(fill: Callable[..., FileSt
     assert any("images are of cifar10, these of digits (mnist-c)" in one for one in warnings)
 
 
-def test_a_store_of_other_classes_is_told(fill: Callable[..., FileStore], paper: Grid) -> None:
+def test_store_of_other_classes_is_reported(fill: Callable[..., FileStore], paper: Grid) -> None:
     """Ten digits are not ImageNet's validation images, whatever their conditions are called."""
     store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
-    told = "10 of digits: the two are not comparable"
-    assert any(told in one for one in place(scores_of_store(store, None, paper)[0], paper).warnings)
+    message = "10 of digits: the two are not comparable"
+    assert any(message in one for one in place(scores_of_store(store, None, paper)[0], paper).warnings)
 
 
-def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., FileStore], paper: Grid) -> None:
+def test_other_input_size_is_reported_once(fill: Callable[..., FileStore], paper: Grid) -> None:
     store = str(fill("s", {"a": 0.8}, suite="imagenet-c").location).removeprefix("file://")
     scores, _ = scores_of_store(store, None, paper)
     assert {one.preprocessing for one in scores} == {"resize 256, crop 224"}
-    told = [one for one in place(scores, paper).warnings if "own resize and crop" in one]
-    assert told == [
+    messages = [one for one in place(scores, paper).warnings if "own resize and crop" in one]
+    assert messages == [
         "val and 70 more: the reference uses each model's own resize and crop, but the scores state "
         "'resize 256, crop 224'"
     ]
@@ -375,11 +375,11 @@ def test_suites_of_natural_shifts_have_the_testbeds_names() -> None:
     from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
     from beaufort.testbed.stored_accuracies import PART_SETTINGS
 
-    grid, absent = load_grid("paper"), {"imagenet-d", "imagenet-val-imagenet-d", "vid-robust-frames"}
+    grid, missing = load_grid("paper"), {"imagenet-d", "imagenet-val-imagenet-d", "vid-robust-frames"}
     for name in SHIFT_SUITE_NAMES:
         for part in get_suite(name).parts:
             if (
-                part.name in absent
+                part.name in missing
                 or part.name == "ytbb-robust-frames"
                 or part.dataset in ("icons-50", "imagenet-x")
             ):

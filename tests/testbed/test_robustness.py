@@ -55,10 +55,10 @@ def test_the_numbers_of_images(paper: Grid) -> None:
     assert set(paper.images("avg_corruptions")) == {5000}
 
 
-def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
+def test_interval_of_rho_has_its_nominal_coverage(paper: Grid) -> None:
     """Draw test images and the models fitted on anew: about 95 % of the intervals hold the truth."""
     grid, y = paper, "imagenetv2"
-    truth = effective_robustness(grid, y, select=["resnet50_swsl"]).models[0]
+    expected = effective_robustness(grid, y, select=["resnet50_swsl"]).models[0]
     rng = np.random.default_rng(0)
     held, repeats = 0, 150
     x_row, rows = grid.row_of["resnet50_swsl"], np.flatnonzero(grid.fitted)
@@ -82,8 +82,8 @@ def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
         )
         (found,) = effective_robustness(drawn, y, select=[f"m{count - 1}"], resamples=200).models
         assert found.interval is not None
-        assert truth.rho is not None
-        held += found.interval.low <= truth.rho <= found.interval.high
+        assert expected.rho is not None
+        held += found.interval.low <= expected.rho <= found.interval.high
     assert 0.90 <= held / repeats <= 1.0
 
 
@@ -113,11 +113,11 @@ def test_the_scatter_contains_simulated_models(images: tuple[int, int], level: f
     inside, below, above = [], 0, 0
     for _ in range(300):
         z = rng.normal(1.0, 0.6, 60)
-        truth = scale.inverse(z), scale.inverse(0.9 * z - 0.9 + center + rng.normal(0, 0.12, 60))
+        expected = scale.inverse(z), scale.inverse(0.9 * z - 0.9 + center + rng.normal(0, 0.12, 60))
         sizes = np.array([50_000, 10_000])
-        x, y = (100 * rng.binomial(n, values / 100) / n for n, values in zip(sizes, truth, strict=True))
+        x, y = (100 * rng.binomial(n, values / 100) / n for n, values in zip(sizes, expected, strict=True))
         line = fit_line(x[:40], y[:40])
-        own = [100 * rng.binomial(n, v[40:] / 100) / n for n, v in zip(images, truth, strict=True)]
+        own = [100 * rng.binomial(n, v[40:] / 100) / n for n, v in zip(images, expected, strict=True)]
         models = measure(
             line,
             [("", "")] * 20,
@@ -183,7 +183,7 @@ def test_small_grids(small: Path) -> None:
     assert (found.mean_interval, found.missing) == (None, ())
 
 
-def test_extrapolation_is_told(paper: Grid) -> None:
+def test_extrapolation_is_reported(paper: Grid) -> None:
     found = {one.model: one for one in effective_robustness(paper, "imagenetv2").models}
     assert found["efficientnet-l2-noisystudent"].extrapolated
     assert not found["resnet50"].extrapolated
@@ -272,7 +272,7 @@ def test_an_interval_of_rho_ends_where_rho_must(tmp_path: Path) -> None:
         assert -100 <= one.interval.low <= one.rho <= one.interval.high <= 100
 
 
-def test_what_a_trend_leaves_out_is_told(paper: Grid) -> None:
+def test_models_outside_a_trend_are_reported(paper: Grid) -> None:
     (filtered,) = trend_notes(fit_shift(paper, "imagenet-a"))
     assert filtered.endswith("filter the images): resnet50")
     assert trend_notes(fit_shift(paper, "imagenetv2")) == ()

@@ -82,8 +82,12 @@ def rows_at(location: str | Path) -> Seen:
 
 
 def _doubles_in_sql(store: FileStore, rows: int) -> int:
-    said = rows_in_sql(store)
-    counts = len(said["rows"]), said["pieces"], sum(one["images"] + one["unread"] for one in said["cells"])
+    output = rows_in_sql(store)
+    counts = (
+        len(output["rows"]),
+        output["pieces"],
+        sum(one["images"] + one["unread"] for one in output["cells"]),
+    )
     return sum(abs(count - rows) for count in counts)
 
 
@@ -116,8 +120,8 @@ def _for_run(folder: Path) -> None:
 def _pictures(folder: Path) -> None:
     (folder / "photos" / "more").mkdir(parents=True)
     pixels = np.random.default_rng(4).integers(0, 256, (3, 40, 40, 3)).astype(np.uint8)
-    for name, picture in zip(("a.png", "b.jpg", "more/c.png"), pixels, strict=True):
-        Image.fromarray(picture).save(folder / "photos" / name)
+    for name, image in zip(("a.png", "b.jpg", "more/c.png"), pixels, strict=True):
+        Image.fromarray(image).save(folder / "photos" / name)
 
 
 def _two_stores(folder: Path) -> None:

@@ -326,8 +326,8 @@ def _archive(members: dict[str, bytes], method: int) -> bytes:
 
 
 def _zip(method: int, *, table: bytes = b"file,label\na.png,0\nb.png,1\n") -> bytes:
-    pictures = {"a.png": _encoded("PNG"), "b.png": _encoded("PNG", "L")}
-    return _archive({"labels.csv": table, **pictures}, method)
+    images = {"a.png": _encoded("PNG"), "b.png": _encoded("PNG", "L")}
+    return _archive({"labels.csv": table, **images}, method)
 
 
 def _npy(array: np.ndarray) -> bytes:

@@ -58,7 +58,7 @@ def flip_bits(
     With `heal`, which fills the store again, every answer must then be right, and nothing be at fault.
     """
     store, rng, found = FileStore(root), random.Random(seed), Flips()
-    right = {name: ask(store) for name, ask in questions.items()}
+    right = {name: call(store) for name, call in questions.items()}
     for path in sorted(path for path in root.rglob(pattern) if path.is_file()):
         for bit in _places(path, each, rng):
             if not has_time() or found.wrong:
@@ -68,11 +68,11 @@ def flip_bits(
             what = f"{path.relative_to(root)} bit {bit}"
             if not any(finding.path == str(path.relative_to(root)) for finding in store.verify()):
                 found.unseen.append(what)
-            for name, ask in questions.items():
-                _ask(found, f"{name}, {what}", path, partial(ask, store), right[name])
+            for name, call in questions.items():
+                _ask(found, f"{name}, {what}", path, partial(call, store), right[name])
             if heal is not None:
                 heal()
-                if any(ask(store) != right[name] for name, ask in questions.items()) or store.verify():
+                if any(call(store) != right[name] for name, call in questions.items()) or store.verify():
                     found.wrong.append(f"{what}: not repaired")
             path.write_bytes(before)
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
@@ -87,9 +87,9 @@ def _places(path: Path, each: int, rng: random.Random) -> Iterator[int]:
     yield from (bits - 1 - rng.randrange(near) for _ in range(each // 2))
 
 
-def _ask(found: Flips, what: str, path: Path, ask: Callable[[], Any], right: Any) -> None:
+def _ask(found: Flips, what: str, path: Path, call: Callable[[], Any], right: Any) -> None:
     try:
-        answer = ask()
+        output = call()
     except BeaufortError as error:
         if path.name in str(error):
             found.refused += 1
@@ -98,7 +98,7 @@ def _ask(found: Flips, what: str, path: Path, ask: Callable[[], Any], right: Any
     except Exception as error:
         found.wrong.append(f"{what}: {type(error).__name__}: {error}")
     else:
-        if answer == right:
+        if output == right:
             found.right += 1
         else:
             found.wrong.append(f"{what}: wrong result")

@@ -102,12 +102,12 @@ def _judge(
     right: tuple[int, str, BaseException | None],
     got: tuple[int, str, BaseException | None],
 ) -> None:
-    code, said, error = got
+    code, output, error = got
     if error is not None:
         row.uncaught(f"{case}: {type(error).__name__}: {error}")
     elif got == right:
         return
     elif code != 2:
-        row.loss(f"{case}: exit code {code}, {said[-500:]}")
-    elif path.name not in said and kind not in ("delete", "folder"):  # whose rows are not there
-        row.loss(f"{case}: the file is not named in {said[-500:]}")
+        row.loss(f"{case}: exit code {code}, {output[-500:]}")
+    elif path.name not in output and kind not in ("delete", "folder"):  # whose rows are not there
+        row.loss(f"{case}: the file is not named in {output[-500:]}")

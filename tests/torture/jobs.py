@@ -111,13 +111,13 @@ class Field:
         after: float = 0.0,
         *,
         again: bool = False,
-        **asked: Any,
+        **requested: Any,
     ) -> int:
         """Carry out the job; `strike` is called with the number of its process after so many seconds.
 
         With `again`, it is called after as many seconds more, until the job is over.
         """
-        child = self._mortals.start(self.arguments(), output=str(self.said), **asked)
+        child = self._mortals.start(self.arguments(), output=str(self.said), **requested)
         over = threading.Event()
 
         def wait_and_strike() -> None:
@@ -141,8 +141,8 @@ class Field:
 
     def ended_badly(self, code: int) -> str:
         """What was wrong with the end of a job that must end well; nothing if it did."""
-        said = self.said.read_text(errors="replace")
-        return "" if code == 0 and "Traceback" not in said else f"exit code {code}: {said[-1500:]}"
+        output = self.said.read_text(errors="replace")
+        return "" if code == 0 and "Traceback" not in output else f"exit code {code}: {output[-1500:]}"
 
     # Looking
 
@@ -209,9 +209,9 @@ class Field:
         campaign.killed.update(struck)
         if not struck:  # it was quicker than it was at first
             self.seconds *= 0.8
-        said = self.said.read_text(errors="replace")
-        if "Traceback" in said or (code != 0 and set(struck) <= {"network"}):
-            campaign.uncaught.append(f"{case}, {struck} killed: exit code {code}: {said[-1500:]}")
+        output = self.said.read_text(errors="replace")
+        if "Traceback" in output or (code != 0 and set(struck) <= {"network"}):
+            campaign.uncaught.append(f"{case}, {struck} killed: exit code {code}: {output[-1500:]}")
         return code == 0
 
     def _strike(self, child: int, rng: random.Random) -> Iterator[str]:

@@ -49,8 +49,8 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 class Steps:
     """Counts what the disk can see, and kills this process when it is time."""
 
-    def __init__(self, folder: str, last: int, told: str) -> None:
-        self.folder, self.last, self.told, self.count = folder, last, told, 0
+    def __init__(self, folder: str, last: int, message: str) -> None:
+        self.folder, self.last, self.told, self.count = folder, last, message, 0
 
     def watch(self) -> None:
         """From now on."""
@@ -167,13 +167,13 @@ def _warm_up() -> None:
 def serve() -> None:
     """Carry out what is asked for on stdin, in lines of JSON; tell each child's number, and how it ended."""
     _warm_up()
-    answers = os.fdopen(os.dup(1), "w")
-    print(len(list(Path("/proc/self/task").iterdir())), file=answers, flush=True)
+    predicted = os.fdopen(os.dup(1), "w")
+    print(len(list(Path("/proc/self/task").iterdir())), file=predicted, flush=True)
     for line in sys.stdin:
         if not (child := os.fork()):
             carry_out(**json.loads(line))
-        print(child, file=answers, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+        print(child, file=predicted, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=predicted, flush=True)
 
 
 if __name__ == "__main__":

@@ -43,10 +43,10 @@ class Mortals:
         """Let the process go."""
         self._server.communicate()
 
-    def start(self, arguments: list[str], **asked: Any) -> int:
+    def start(self, arguments: list[str], **requested: Any) -> int:
         """Begin a command; the number of its process."""
         assert self._server.stdin
-        self._server.stdin.write(json.dumps({"arguments": arguments, **asked}) + "\n")
+        self._server.stdin.write(json.dumps({"arguments": arguments, **requested}) + "\n")
         self._server.stdin.flush()
         return self._answer()
 

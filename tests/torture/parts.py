@@ -146,9 +146,9 @@ def hostile_service(task: Task) -> Iterator[Row]:
         "invalid address or option of a service": service.ask_with,
         "invalid option of a model": options.load_with,
     }
-    for what, ask in asking.items():
+    for what, call in asking.items():
         row = task.row(what)
-        outcome = ask()
+        outcome = call()
         row.count = outcome.asked
         for finding in outcome.findings:
             row.uncaught(finding)

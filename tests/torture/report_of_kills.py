@@ -70,10 +70,10 @@ def in_short(finding: str) -> str:
     >>> in_short("two kills: exit code 1: a table\\nerror: /tmp/a/store is gone\\n")
     'two kills: exit code 1: error: store is gone'
     """
-    done, code, said = re.split(r"(: exit code -?\d+: |\Z)", finding.strip(), maxsplit=1)
+    done, code, output = re.split(r"(: exit code -?\d+: |\Z)", finding.strip(), maxsplit=1)
     if code:
-        said = (_TRACEBACK.findall(said) or said.splitlines() or [""])[-1]
-    return textwrap.shorten(_FOLDERS.sub("", done + code + said), _LONGEST, placeholder=" …")
+        output = (_TRACEBACK.findall(output) or output.splitlines() or [""])[-1]
+    return textwrap.shorten(_FOLDERS.sub("", done + code + output), _LONGEST, placeholder=" …")
 
 
 def _row(what: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:

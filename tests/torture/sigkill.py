@@ -165,5 +165,5 @@ class Bench:
             row.uncaught(f"{case}: {type(error).__name__}: {error}")
 
     def _ends_well(self, code: int) -> str:
-        said = self.output.read_text(errors="replace")
-        return "" if code == 0 and "Traceback" not in said else f"exit code {code}: {said[-1500:]}"
+        output = self.output.read_text(errors="replace")
+        return "" if code == 0 and "Traceback" not in output else f"exit code {code}: {output[-1500:]}"

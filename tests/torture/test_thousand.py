@@ -92,7 +92,7 @@ def test_a_lost_row_would_be_found(done: Field, wanted: dict[Any, Any]) -> None:
     assert len(campaign.losses) == 2
 
 
-def test_what_is_left_would_be_found(done: Field) -> None:
+def test_incomplete_work_is_detected(done: Field) -> None:
     campaign = Campaign()
     (Path(done.location) / "left.tmp").write_bytes(b"x")
     done.tidy(campaign, "then")
@@ -167,6 +167,6 @@ def test_a_long_finding_is_cut() -> None:
     assert len(in_short("word " * 1000)) <= 400
 
 
-def test_all_kills_are_shared_out() -> None:
+def test_kills_are_divided_among_workers() -> None:
     assert set(SHARES) == set(KINDS)
     assert sum(SHARES.values()) == pytest.approx(1)

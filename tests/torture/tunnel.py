@@ -64,11 +64,11 @@ async def _serve(number: int, upstream: str) -> None:
 
     async def visit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            answers, questions = await asyncio.open_connection(host, int(there))
+            predicted, questions = await asyncio.open_connection(host, int(there))
         except OSError:
             writer.close()
             return
-        await asyncio.gather(_forward(reader, questions), _forward(answers, writer))
+        await asyncio.gather(_forward(reader, questions), _forward(predicted, writer))
 
     server = await asyncio.start_server(visit, sock=socket.socket(fileno=number))
     await server.serve_forever()

@@ -115,7 +115,7 @@ def reference(name: str) -> tuple[dict[str, Any], Any]:
 
 
 @pytest.mark.parametrize("name", ["resnet", "resnext", "wide-resnet", "densenet", "msdnet"])
-def test_answers_are_those_of_an_independent_implementation(name: str) -> None:
+def test_predictions_equal_an_independent_implementation(name: str) -> None:
     options, theirs = reference(name)
     ours = randomized(build(name, options))
     same_weights(ours, theirs)
@@ -148,12 +148,12 @@ def test_branches_are_shaken_for_each_image() -> None:
 
     mix: Any = _Mix.apply
     first, second = (torch.randn(3, 2, 4, 4, requires_grad=True) for _ in range(2))
-    share, back = (
+    fraction, back = (
         torch.tensor([0.0, 0.25, 1.0]).view(3, 1, 1, 1),
         torch.tensor([0.5, 1.0, 0.0]).view(3, 1, 1, 1),
     )
-    mixed = mix(first, second, share, back)
-    torch.testing.assert_close(mixed, share * first + (1 - share) * second)
+    mixed = mix(first, second, fraction, back)
+    torch.testing.assert_close(mixed, fraction * first + (1 - fraction) * second)
     slope = torch.randn(3, 2, 4, 4)
     mixed.backward(slope)
     torch.testing.assert_close(first.grad, back * slope)
@@ -177,8 +177,8 @@ def test_condensenet_gives_up_the_weakest_inputs_step_by_step() -> None:
     network = build("condensenet", {"layers": [2, 2], "growth": [8, 8]})
     layer = network.blocks[1].first
     left = []
-    for share in (0.0, 0.1, 0.17, 0.34, 0.5, 0.9):
-        network.on_progress(share)
+    for fraction in (0.0, 0.1, 0.17, 0.34, 0.5, 0.9):
+        network.on_progress(fraction)
         left.append(int(layer.mask[0].sum()))
     assert left == [24, 24, 18, 12, 6, 6]
     strength = layer.weight.detach().abs().view(-1, 4, 24).sum(0)
@@ -197,11 +197,11 @@ def test_every_exit_of_msdnet_is_trained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [("resnet", "6n"), ("resnext", "9n"), ("densenet", "6n"), ("wide-resnet", "6n"), ("shake-shake", "6n")],
 )
-def test_invalid_depths(name: str, told: str) -> None:
-    with pytest.raises(OptionError, match=rf"must be {told} \+ \d, got 7"):
+def test_invalid_depths(name: str, message: str) -> None:
+    with pytest.raises(OptionError, match=rf"must be {message} \+ \d, got 7"):
         build(name, {"depth": 7})
 
 
@@ -236,7 +236,7 @@ def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "told"),
+    ("name", "options", "message"),
     [
         ("resnet", {"depth": 8, "width": -1}, "'resnet': .*negative"),
         ("resnext", {"depth": 11, "cardinality": 3, "base": 3.5}, "'resnext': .*divisible"),
@@ -246,6 +246,6 @@ def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
         ("shake-shake", {"shake": "no"}, "^shake must be .*'no'"),
     ],
 )
-def test_invalid_options_are_reported(name: str, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_invalid_options_are_reported(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         build_network(name, options)

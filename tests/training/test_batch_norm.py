@@ -118,9 +118,9 @@ def check_what_torch_does(device: str) -> None:
     x = x.contiguous(memory_format=torch.channels_last)
     exact = layer(6, relu=True).to(device).double()
     assert torch.equal(exact(x.double()), plain(exact, x.double(), None, relu=True))
-    for absent in (("running_mean", "running_var"), ("weight", "bias"), ("num_batches_tracked",)):
+    for missing in (("running_mean", "running_var"), ("weight", "bias"), ("num_batches_tracked",)):
         norm = layer(6, relu=True).to(device)
-        for name in absent:
+        for name in missing:
             setattr(norm, name, None)
         for mode in (True, False):
             with torch.no_grad():

@@ -87,11 +87,11 @@ def test_no_constant_prediction_has_a_lower_stability_loss(weight: float, counts
     least = least_constant_loss(made, Same([1] * len(counts)), counts)
     assert least is not None
     assert least <= (1 + weight) * label_entropy(counts) + 1e-5
-    shares = torch.tensor(counts).double() / sum(counts)
-    peak = torch.eye(len(counts))[shares.argmax()]
-    others = torch.linspace(0, 1, 101)[:, None, None] * shares.log().clamp_min(-60)
+    fractions = torch.tensor(counts).double() / sum(counts)
+    peak = torch.eye(len(counts))[fractions.argmax()]
+    others = torch.linspace(0, 1, 101)[:, None, None] * fractions.log().clamp_min(-60)
     logs = (others + torch.linspace(0, 30, 3001)[:, None] * peak).log_softmax(-1)
-    losses = -(shares * logs).sum(-1) - weight * (logs.exp() * logs).sum(-1)
+    losses = -(fractions * logs).sum(-1) - weight * (logs.exp() * logs).sum(-1)
     assert least - 1e-5 <= float(losses.min()) <= 1.005 * least  # of those with a peak, one is nearly best
 
 

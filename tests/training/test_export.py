@@ -42,7 +42,7 @@ def test_all_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_networks_answer_alike(name: str) -> None:
+def test_exported_networks_predict_alike(name: str) -> None:
     torch.manual_seed(0)
     network = build(name, SMALL[name], classes=10)
     shape = (1, 28, 28) if name in {"conv1", "conv2", "conv3", "digits"} else (3, 32, 32)
@@ -83,7 +83,7 @@ def hooked(layer: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    ("rest", "told"),
+    ("rest", "message"),
     [
         (lambda x: functional.gelu(x).mean((2, 3)), "function gelu"),
         (lambda x: functional.avg_pool2d(x, 3, padding=1).mean((2, 3)), "arguments of avg_pool2d"),
@@ -103,8 +103,8 @@ def hooked(layer: nn.Module) -> nn.Module:
         (hooked(nn.ReLU()), "ReLU has hooks"),
     ],
 )
-def test_unsupported_networks(rest: Any, told: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"cannot export Odd: .*{told}"):
+def test_unsupported_networks(rest: Any, message: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"cannot export Odd: .*{message}"):
         onnx_of(Odd(rest).eval(), (3, 8, 8))
 
 
@@ -146,15 +146,15 @@ def test_ways_to_call_a_layer(how: Any, classes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "message"),
     [
         (lambda self, x: self.classify(self.learned) + self.conv(x).mean((2, 3)), "arguments of classify"),
         (lambda self, x: self.learned, "single output"),
         (lambda self, x: self.norm(self.conv(x), self.learned[:, :, None, None]), "arguments of norm"),
     ],
 )
-def test_constants_are_not_features(how: Any, told: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"cannot export Called: .*{told}"):
+def test_constants_are_not_features(how: Any, message: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"cannot export Called: .*{message}"):
         onnx_of(Called(how).eval(), (3, 8, 8))
 
 

@@ -84,9 +84,9 @@ def test_the_term_of_stability_is_added_with_its_weight() -> None:
 def test_forms_of_disagreement() -> None:
     torch.manual_seed(0)
     clean, noisy = torch.randn(7, 5, requires_grad=True), torch.randn(7, 5, requires_grad=True)
-    share = clean.softmax(1)
-    by_hand = -torch.stack([(share[i] * noisy[i].log_softmax(0)).sum() for i in range(7)]).mean()
-    entropy = -(share * share.log()).sum(1).mean()
+    fraction = clean.softmax(1)
+    by_hand = -torch.stack([(fraction[i] * noisy[i].log_softmax(0)).sum() for i in range(7)]).mean()
+    entropy = -(fraction * fraction.log()).sum(1).mean()
     torch.testing.assert_close(disagreement(clean, noisy), by_hand)
     torch.testing.assert_close(disagreement(clean, noisy, "detached"), by_hand)
     torch.testing.assert_close(disagreement(clean, noisy, "kl"), by_hand - entropy)
@@ -100,7 +100,7 @@ def test_forms_of_disagreement() -> None:
     torch.testing.assert_close(slopes["kl"][1], slopes["cross-entropy"][1])
     assert not torch.allclose(slopes["kl"][0], slopes["cross-entropy"][0])
     same = torch.autograd.grad(disagreement(clean, clean.detach(), "cross-entropy"), clean)[0]
-    sharpening = torch.autograd.grad(-(share * share.log()).sum(1).mean(), clean)[0]
+    sharpening = torch.autograd.grad(-(fraction * fraction.log()).sum(1).mean(), clean)[0]
     torch.testing.assert_close(same, sharpening)  # where both agree, it makes clean answers surer
 
 
@@ -152,7 +152,7 @@ def test_augmentation_moves_and_mirrors() -> None:
     assert 15 < sum(same) < 49
 
 
-def test_a_front_end_comes_before_everything() -> None:
+def test_image_filter_comes_before_preprocessing() -> None:
     block = TrainingBlock(photos(), torch.zeros(6, dtype=torch.long), list(range(6)))
     made = make("image_filter", image_filter="clahe:tiles=4").prepare(block, 0)
     known = load_filter("clahe:tiles=4")(photos().permute(0, 2, 3, 1).numpy())
@@ -249,9 +249,9 @@ def test_augmix_mixes_and_agrees() -> None:
     logits = torch.randn(6, 5)
     assert float(divergence(logits, logits, logits)) == pytest.approx(0, abs=1e-5)
     other = [torch.randn(6, 5) for _ in range(3)]
-    shares = torch.stack([values.softmax(1) for values in other])
-    middle = shares.mean(0)
-    by_hand = (shares * (shares / middle).log()).sum(2).mean()
+    fractions = torch.stack([values.softmax(1) for values in other])
+    middle = fractions.mean(0)
+    by_hand = (fractions * (fractions / middle).log()).sum(2).mean()
     torch.testing.assert_close(divergence(*other), by_hand)
 
 
@@ -305,15 +305,15 @@ def test_a_pruned_network_can_be_pruned_again(
 ) -> None:
     """Its zeros are all alike; none of them was removed then, and they came back."""
     start = train(quick, patches, output=tmp_path / "start", device="cpu").folder
-    for share in (0.9, 0.6, 0.95):
-        options = {"fraction": share}
+    for fraction in (0.9, 0.6, 0.95):
+        options = {"fraction": fraction}
         recipe = replace(quick, start=str(start), intervention="pruning", intervention_options=options)
-        made = train(recipe, patches, output=tmp_path / str(share), device="cpu")
+        made = train(recipe, patches, output=tmp_path / str(fraction), device="cpu")
         start = made.folder
         values = [value for name, value in made.model.state_dict().items() if name.endswith("weight")]
         gone = float(torch.cat([(value == 0).flatten() for value in values]).float().mean())
-        assert gone >= share - 0.001
-        assert gone == pytest.approx(share, abs=0.001) or share == 0.6  # some others are zeros still
+        assert gone >= fraction - 0.001
+        assert gone == pytest.approx(fraction, abs=0.001) or fraction == 0.6  # some others are zeros still
 
 
 def test_networks_without_weights_to_prune_are_rejected() -> None:
@@ -348,8 +348,8 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("name", "options", "told"), WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
-def test_invalid_options_are_reported(name: str, options: dict[str, Any], told: str) -> None:
-    with pytest.raises((OptionError, UnknownNameError), match=told):
+def test_invalid_options_are_reported(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((OptionError, UnknownNameError), match=message):
         make(name, **options)
 
 

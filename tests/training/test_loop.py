@@ -50,7 +50,7 @@ def accuracy(model: torch.nn.Module, source: TrainingTensors) -> float:
         return float(right.float().mean())
 
 
-def test_it_learns_and_says_what_it_did(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+def test_training_learns_and_reports(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     made = train(quick, patches, output=tmp_path / "a", device="cpu")
     assert made.finished
     assert accuracy(made.model, patches) > 0.95
@@ -91,7 +91,7 @@ def test_stopped_anywhere_it_makes_the_same_bits(
         assert whole.facts[key] == part.facts[key]
 
 
-def test_killed_between_checkpoints_it_goes_on_from_the_last(
+def test_killed_training_resumes_from_the_last_checkpoint(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path
 ) -> None:
     class Killed(Exception):  # noqa: N818
@@ -140,7 +140,7 @@ def test_blocks_change_nothing(patches: TrainingTensors, quick: Recipe, tmp_path
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
-def test_a_finished_training_is_read(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+def test_finished_training_run_is_read(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     first = train(quick, patches, output=tmp_path, device="cpu")
     again = train(quick, patches, output=tmp_path, device="cpu", progress=lambda at: pytest.fail("trained"))
     assert again.facts == first.facts
@@ -148,7 +148,7 @@ def test_a_finished_training_is_read(patches: TrainingTensors, quick: Recipe, tm
 
 
 @pytest.mark.parametrize("deadline", [0.0, None], ids=["unfinished", "finished"])
-def test_another_training_in_the_folder_is_refused(
+def test_folder_of_another_training_run_is_rejected(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, deadline: float | None
 ) -> None:
     train(quick, patches, output=tmp_path, device="cpu", deadline=deadline)
@@ -188,12 +188,12 @@ def frozen(classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, classes)).requires_grad_(False)
 """)
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name, told in (
+    for name, message in (
         ("dict_of_logits", "on patches .*'dict' object has no attribute"),
         ("frozen", "has no parameters that require gradients"),
     ):
         recipe = replace(quick, architecture=f"python:own_nets:{name}", architecture_options={})
-        with pytest.raises(OptionError, match=f"the network 'python:own_nets:{name}' {told}"):
+        with pytest.raises(OptionError, match=f"the network 'python:own_nets:{name}' {message}"):
             train(recipe, patches, output=tmp_path / name, device="cpu")
         assert not (tmp_path / name).exists()
 
@@ -291,7 +291,7 @@ def test_data_that_do_not_fit_into_memory_are_identified(
 
 def test_invalid_tensors_are_reported(patches: TrainingTensors) -> None:
     images, labels, classes = patches.images, patches.labels, patches.classes
-    for some, answers, told in (
+    for some, outputs, message in (
         (images.float() / 255, labels, r"images of mine must be a torch.uint8 tensor \(n, c, h, w\), got"),
         (images[:, 0], labels, r"torch.uint8 tensor \(n, c, h, w\), got torch.uint8 \(320, 28"),
         (images.numpy(), labels, "images of mine must be a"),
@@ -301,8 +301,8 @@ def test_invalid_tensors_are_reported(patches: TrainingTensors) -> None:
         (images, labels - 1, "must be 0 to 9, got -1 to 8"),
         (images, labels + 1, "must be 0 to 9, got 1 to 10"),
     ):
-        with pytest.raises(OptionError, match=told):
-            TrainingTensors("mine", classes, some, answers)
+        with pytest.raises(OptionError, match=message):
+            TrainingTensors("mine", classes, some, outputs)
 
 
 def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, 
 
 
 @pytest.mark.parametrize(
-    ("intervention", "options", "told"),
+    ("intervention", "options", "message"),
     [
         ("pgd", {"steps": 2.5}, "steps must be an integer from 1 to 100000, got 2.5"),
         ("pgd", {"epsilon": "far"}, "epsilon must be a number from 0 to 1, got 'far'"),
@@ -372,10 +372,10 @@ def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, 
     ],
 )
 def test_options_are_checked_before_anything_is_trained(
-    patches: TrainingTensors, quick: Recipe, tmp_path: Path, intervention: str, options: Any, told: str
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, intervention: str, options: Any, message: str
 ) -> None:
     recipe = replace(quick, intervention=intervention, intervention_options=options)
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=message):
         train(recipe, patches, output=tmp_path, device="cpu")
 
 
@@ -390,7 +390,7 @@ def test_a_network_that_does_not_fit_the_data_is_named(patches: TrainingTensors,
 
 
 @pytest.mark.parametrize("architecture", ["conv1", "conv2", "conv3", "digits"])
-def test_what_was_trained_on_other_classes_is_evaluated(
+def test_models_of_other_classes_are_evaluated(
     patches: TrainingTensors, tmp_path: Path, architecture: str
 ) -> None:
     """Networks for digits had ten answers whatever the data, and were refused when they were asked."""
@@ -423,15 +423,15 @@ def test_nesterov_is_torchs(patches: TrainingTensors, quick: Recipe, tmp_path: P
     assert weights(tmp_path / "a") != weights(tmp_path / "b")
 
 
-def test_networks_that_change_are_told_the_progress(
+def test_networks_receive_the_training_progress(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares: list[float] = []
+    fractions: list[float] = []
     monkeypatch.setattr(
-        torch.nn.Sequential, "on_progress", lambda _, share: shares.append(share), raising=False
+        torch.nn.Sequential, "on_progress", lambda _, fraction: fractions.append(fraction), raising=False
     )
     train(replace(quick, epochs=4), patches, output=tmp_path, device="cpu")
-    assert shares == [0, 0.25, 0.5, 0.75]
+    assert fractions == [0, 0.25, 0.5, 0.75]
 
 
 def test_the_data_decide_the_number_of_classes(tmp_path: Path) -> None:

@@ -35,9 +35,9 @@ def test_sizes(name: str) -> None:
     options = {"samples": 20, "steps": 1} if name == "abs" else {}
     model = build(name, options).eval()
     assert sum(one.numel() for one in model.parameters()) == PARAMETERS[name]
-    answers = model(torch.rand(2, 1, 28, 28))
-    assert answers.shape == (2, 10)
-    assert torch.isfinite(answers).all()
+    predicted = model(torch.rand(2, 1, 28, 28))
+    assert predicted.shape == (2, 10)
+    assert torch.isfinite(predicted).all()
 
 
 SMALL = {
@@ -125,12 +125,12 @@ def test_mixup_blends_images_and_losses() -> None:
 
     torch.manual_seed(0)
     loss = _mixed_loss(Looks(), images, labels, 1.0)
-    shares = seen[0]
-    assert ((shares > 0.05) & (shares < 0.95)).sum() > 10
-    assert ((shares == 0) | (shares == 1)).sum() > 10
+    fractions = seen[0]
+    assert ((fractions > 0.05) & (fractions < 0.95)).sum() > 10
+    assert ((fractions == 0) | (fractions == 1)).sum() > 10
     # the share of bright image in a blend is also the weight of the label 1
-    logits = torch.stack((torch.zeros(64), shares), 1).log_softmax(1)
-    wanted = -(shares * logits[:, 1] + (1 - shares) * logits[:, 0]).mean()
+    logits = torch.stack((torch.zeros(64), fractions), 1).log_softmax(1)
+    wanted = -(fractions * logits[:, 1] + (1 - fractions) * logits[:, 0]).mean()
     torch.testing.assert_close(loss, wanted)
 
 
@@ -149,9 +149,9 @@ def test_abs_with_its_published_weights(shared: Path) -> None:
     images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(30)]))[:, None].float() / 255
     labels = torch.from_numpy(np.array(test.labels[:30]))
     model = published(shared, samples=300, steps=8)
-    answers = model(images)
-    assert (answers.argmax(1) == labels).sum() >= 29
-    error = -answers[torch.arange(30), labels] / 784
+    predicted = model(images)
+    assert (predicted.argmax(1) == labels).sum() >= 29
+    error = -predicted[torch.arange(30), labels] / 784
     assert error.median() < 0.03  # a mean digit is 0.1 away from an empty picture
 
 
@@ -168,5 +168,5 @@ def test_abs_gets_better_with_its_own_inference(shared: Path) -> None:
 def test_abs_works_where_gradients_are_off(shared: Path) -> None:
     model = published(shared, samples=20, steps=2)
     with torch.inference_mode():
-        answers = model(torch.rand(2, 1, 28, 28))
-    assert answers.shape == (2, 10)
+        predicted = model(torch.rand(2, 1, 28, 28))
+    assert predicted.shape == (2, 10)

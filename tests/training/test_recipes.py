@@ -69,7 +69,7 @@ def test_options_of_another_architecture_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ("architecture_options=5", "architecture_options must be .* got 5"),
         ("intervention_options=[1]", "intervention_options must be a mapping"),
@@ -84,14 +84,14 @@ def test_options_of_another_architecture_are_not_kept() -> None:
         ("name=", "name must be a valid directory name"),
     ],
 )
-def test_invalid_settings(setting: str, told: str, tmp_path: Path) -> None:
+def test_invalid_settings(setting: str, message: str, tmp_path: Path) -> None:
     """A name decides where weights are written, and a recipe may be another person's file."""
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=message):
         get_recipe("conv1").changed([setting])
     key, _, value = setting.partition("=")
     (tmp_path / "mine.yaml").write_text(f"architecture: conv1\n{key}: {value or repr('')}\n")
     if key != "architecture":
-        with pytest.raises(OptionError, match=told):
+        with pytest.raises(OptionError, match=message):
             get_recipe(str(tmp_path / "mine.yaml"))
 
 
@@ -116,7 +116,7 @@ def test_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("architecture: conv1\nepochs: 2\n")
     assert get_recipe(str(path)) == Recipe(name="mine", architecture="conv1", epochs=2)
-    for text, told in (
+    for text, message in (
         ("- a\n", "epochs: 3"),
         ("a: [", "as YAML"),
         ("[" * 9000, "as YAML"),
@@ -126,7 +126,7 @@ def test_files(tmp_path: Path) -> None:
         ("a" * 100_001, "at most 100,000 bytes"),
     ):
         path.write_text(text)
-        with pytest.raises(OptionError, match=told):
+        with pytest.raises(OptionError, match=message):
             get_recipe(str(path))
     with pytest.raises(OptionError, match="cannot read"):
         get_recipe(str(tmp_path / "none.yaml"))
@@ -153,13 +153,13 @@ def test_a_cosine_may_end_above_zero() -> None:
 
 def test_conflicting_settings() -> None:
     recipe = get_recipe("icons-resnet20")
-    for changes, told in (
+    for changes, message in (
         (["optimizer=adam"], "replay requires .* adam"),
         (["optimizer=adam", "replay=false"], "nesterov requires"),
         (["momentum=0"], "nesterov requires"),
         (["nesterov=2"], "nesterov must be .* got 2"),
     ):
-        with pytest.raises(OptionError, match=told):
+        with pytest.raises(OptionError, match=message):
             recipe.changed(changes)
 
 

@@ -93,7 +93,7 @@ def test_onnx_gives_the_same_predictions(folder: Path, patches: TrainingTensors)
 
 
 @pytest.mark.parametrize("size", [(28, 28), (28, 56), (40, 21), (14, 14)])
-def test_onnx_answers_alike_to_images_of_any_size(folder: Path, size: tuple[int, int]) -> None:
+def test_onnx_predicts_alike_for_images_of_any_size(folder: Path, size: tuple[int, int]) -> None:
     images = np.random.default_rng(0).integers(0, 256, (8, *size, 3), np.uint8)
     ours, theirs = load_model(f"trained:{folder}", device="cpu"), load_model(str(folder / NETWORK))
     assert ours.spec.preprocessing == theirs.spec.preprocessing
@@ -108,19 +108,19 @@ def test_the_onnx_file_is_sound(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["cifar10-tuned", "conv1-tuned"])
 def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors, tmp_path: Path) -> None:
-    told = "--set start="
-    with pytest.raises(OptionError, match=told):
+    message = "--set start="
+    with pytest.raises(OptionError, match=message):
         train(name, patches, output=tmp_path / "python", device="cpu")
     pruning = ["--set", "intervention=pruning", "--set", "intervention_options.share=0.5"]
-    for asked in ([name], ["conv1", *pruning], [name, "--set", "start=", *pruning]):
-        said = CliRunner().invoke(
-            app, ["train", *asked, "-o", str(tmp_path / "command"), "--data", "nowhere"]
+    for requested in ([name], ["conv1", *pruning], [name, "--set", "start=", *pruning]):
+        result = CliRunner().invoke(
+            app, ["train", *requested, "-o", str(tmp_path / "command"), "--data", "nowhere"]
         )
-        assert (said.exit_code, told in said.output) == (2, True)
+        assert (result.exit_code, message in result.output) == (2, True)
     pruned = replace(get_recipe("conv1"), intervention="pruning", intervention_options={"fraction": 0.5})
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=message):
         train(pruned, patches, output=tmp_path / "python", device="cpu")
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=message):
         leave_out("nowhere", "camera", recipe=name, output=tmp_path / "page")
     assert not list(tmp_path.iterdir())
 
@@ -145,7 +145,7 @@ def test_missing_and_invalid_files(folder: Path) -> None:
     (folder / FACTS).write_text("[" * 100_000)
     with pytest.raises(TrainingFileError, match="JSON"):
         load_trained(folder)
-    for key, value, told in (
+    for key, value, message in (
         ("recipe", 5, "must contain recipe"),
         ("classes", 5, "classes"),
         ("shape", [28], "shape"),
@@ -153,7 +153,7 @@ def test_missing_and_invalid_files(folder: Path) -> None:
         ("shape", None, "shape"),
     ):
         (folder / FACTS).write_text(json.dumps({**facts, key: value}))
-        with pytest.raises(TrainingFileError, match=told):
+        with pytest.raises(TrainingFileError, match=message):
             load_model(f"trained:{folder}", device="cpu")
 
 
@@ -194,9 +194,9 @@ def test_the_command_takes_images_of_any_sizes_as_squares(
     small = 'architecture_options={"depth": 8, "width": 4}'
     command = ["train", "cifar10-resnet20", "--data", "photos", "--device", "cpu", "--json"]
     command += ["--set", "epochs=1", "--set", "batch=2", "--set", small]
-    refused = CliRunner().invoke(app, command)
-    assert refused.exit_code == 2
-    assert "--side" in refused.output
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert "--side" in result.output
     done = CliRunner().invoke(app, [*command, "--side", "16"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["shape"] == [3, 16, 16]

@@ -37,7 +37,7 @@ def test_a_backend_has_it_as_declared(name: str, backend: str) -> None:
         assert parameters(form) == parameters(getattr(Ops, name))
 
 
-def test_a_name_that_is_none() -> None:
+def test_invalid_name() -> None:
     with pytest.raises(AttributeError, match="hazy"):
         cpu_ops().hazy  # type: ignore[attr-defined]  # noqa: B018
 

@@ -66,7 +66,7 @@ def test_digits() -> None:
     check(np.stack([digit(variant=i) for i in range(6)]), 25)
 
 
-def test_every_value_and_step_is_quantized_as_whole_numbers_are() -> None:
+def test_values_and_steps_are_quantized_like_integers() -> None:
     """Coefficients have eight times the values of 8 × 8 bytes less 128: 16 bits, and some for rounding."""
 
     @njit

@@ -51,7 +51,7 @@ def test_kernels_on_disk_are_loaded_without_the_compiler(tmp_path: Path) -> None
     assert loaded == compiled
 
 
-def test_a_kernel_follows_what_it_calls(tmp_path: Path) -> None:
+def test_kernel_cache_depends_on_called_kernels(tmp_path: Path) -> None:
     (tmp_path / "calling.py").write_text(
         "from called import number\nfrom beaufort._core.compiled import kernel\n"
         "@kernel\ndef doubled():\n    return 2 * number()\n"

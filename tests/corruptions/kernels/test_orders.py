@@ -190,12 +190,12 @@ def test_defocus(radius: float, softness: float, shape: tuple[int, int, int]) ->
         for k in range(1, rim + 1):
             smooth = fused(taps[k], lines[rim - k] + lines[rim + k], smooth)
         total = np.moveaxis(smooth, 0, axis)
-    for (number, right), share in zip(boxes, weights, strict=True):
+    for (number, right), fraction in zip(boxes, weights, strict=True):
         tall = range(-heights[number], heights[number] + 1)
         left_box, right_box = (
             sum(part(padded, y, x, 0) for y in tall).astype(np.float32) for x in (-right, right)
         )
-        total = fused(share, left_box + right_box, total)
+        total = fused(fraction, left_box + right_box, total)
     assert np.array_equal(OPS.defocus(images, radius, softness), to_bytes(total))
 
 
@@ -211,8 +211,8 @@ def test_zoom(factors: tuple[float, ...], shape: tuple[int, int, int]) -> None:
         lines = fused(far - near, t.astype(np.float32)[:, None, None], near)
         near, far = lines[:, :, columns], lines[:, :, np.minimum(columns + 1, shape[1] - 1)]
         total = total + fused(far - near, s.astype(np.float32)[:, None], near)
-    share = np.float32(1) / np.float32(len(factors) + 1)
-    assert np.array_equal(OPS.zoom_average(images, factors), to_bytes(total * share))
+    fraction = np.float32(1) / np.float32(len(factors) + 1)
+    assert np.array_equal(OPS.zoom_average(images, factors), to_bytes(total * fraction))
 
 
 @numba.njit(fastmath=FAST)

@@ -60,6 +60,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-def test_a_long_picture_takes_little_memory() -> None:
+def test_long_images_need_little_memory() -> None:
     done = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 50 * 1024  # KiB; the map alone would be a million

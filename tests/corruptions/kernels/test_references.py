@@ -290,9 +290,9 @@ def test_soft_cells_of_whole_pixels_are_pixel_cells() -> None:
 def test_a_zoom_like_its_own_size_is_the_zoom() -> None:
     for size in (32, 64, 224):
         for factor in (1.0, 1.07, 1.25, 3.0):
-            before, share = zoom_positions(size, factor)
+            before, fraction = zoom_positions(size, factor)
             like, its_share = zoom_positions(size, factor, (size, size, 0.0))
-            assert np.allclose(before + share, like + its_share)
+            assert np.allclose(before + fraction, like + its_share)
 
 
 @settings(max_examples=40)
@@ -304,13 +304,16 @@ def test_a_zoom_like_its_own_size_is_the_zoom() -> None:
     st.sampled_from([1, 3]),
 )
 def test_soft_cells_are_products_of_areas(
-    height: int, width: int, share: float, softness: float, channels: int
+    height: int, width: int, fraction: float, softness: float, channels: int
 ) -> None:
     """The bands give the bits of dense matrices, also where all values are at an end of the range."""
     rng = np.random.default_rng(height * width)
     images = rng.integers(0, 256, (2, height, width, channels), np.uint8)
     images[1] = rng.choice([0, 255], images[1].shape)
-    down, across = cell_areas(height, height * share, softness), cell_areas(width, width * share, softness)
+    down, across = (
+        cell_areas(height, height * fraction, softness),
+        cell_areas(width, width * fraction, softness),
+    )
 
     def means(areas: Any, values: Any) -> Any:
         whole = areas.sum(axis=1)
@@ -318,7 +321,7 @@ def test_soft_cells_are_products_of_areas(
 
     wide = means(across.T, means(across, images.astype(float)))
     wide = means(down.T, means(down, wide.reshape(2, height, -1))).reshape(images.shape)
-    assert np.array_equal(OPS.soft_cells(images, height * share, width * share, softness), wide)
+    assert np.array_equal(OPS.soft_cells(images, height * fraction, width * fraction, softness), wide)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])

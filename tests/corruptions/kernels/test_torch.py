@@ -229,12 +229,12 @@ def test_the_reference_stream_is_the_cpu_engines(device: str) -> None:
         (torch.tensor(3, dtype=torch.uint8), ImageValueError, "shape"),
     ],
 )
-def test_refused(tensor: torch.Tensor, error: type[Exception], says: str) -> None:
+def test_rejected_with_an_error(tensor: torch.Tensor, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         corruptions["fog"](tensor)
 
 
-def test_an_engine_that_is_none() -> None:
+def test_invalid_engine() -> None:
     with pytest.raises(OptionError, match="gpu"):
         corruptions["fog"](example_image(32, 32), backend="gpu")
 

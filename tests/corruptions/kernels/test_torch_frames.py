@@ -85,9 +85,9 @@ def test_frames_of_a_view(put: Put) -> None:
 
 def test_run_down(put: Put) -> None:
     layers = np.random.default_rng(0).random((2, 9, 11))
-    shares = {-1: 0.05, 0: 0.1, 1: 0.15, 2: 0.7}
-    wanted = CPU.run_down(layers, shares)
-    agrees(ops.run_down(put(layers), shares), wanted)
+    fractions = {-1: 0.05, 0: 0.1, 1: 0.15, 2: 0.7}
+    wanted = CPU.run_down(layers, fractions)
+    agrees(ops.run_down(put(layers), fractions), wanted)
     below = np.pad(layers, ((0, 0), (2, 1), (0, 0)))
     exact = 0.05 * below[:, 3:] + 0.1 * below[:, 2:-1] + 0.15 * below[:, 1:-2] + 0.7 * below[:, :-3]
     assert np.allclose(wanted, exact, rtol=1e-15)

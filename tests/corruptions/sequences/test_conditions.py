@@ -84,11 +84,11 @@ def test_numbers_are_those_of_the_frames(data: Dataset, scores: Scores) -> None:
             top = asked(name, data, model)
             against: Any = "first" if perturbations[name].noise else "previous"
             wanted = flips(top[..., 0], against=against), top5_distances(top, against=against)
-            for (kind, found), share in zip(values.items(), wanted, strict=True):
-                found.append(share.mean())
+            for (kind, found), fraction in zip(values.items(), wanted, strict=True):
+                found.append(fraction.mean())
                 one = moved[kind][name]
-                assert one.value == pytest.approx(share.mean())
-                assert one.low < one.value < one.high or share.mean() == 0 == one.low < one.high
+                assert one.value == pytest.approx(fraction.mean())
+                assert one.low < one.value < one.high or fraction.mean() == 0 == one.low < one.high
                 assert one.n == COUNT
         for kind, found in values.items():
             assert by_name[model.spec.name].metrics[kind].value == pytest.approx(np.mean(found))
@@ -139,7 +139,7 @@ def test_rates_relative_to_a_file(done: Run, tmp_path: Path) -> None:
         ("sequence,flip_probability\nrotate\n", "line 2: 1 fields"),
     ],
 )
-def test_files_that_are_refused(done: Run, tmp_path: Path, text: str, says: str) -> None:
+def test_rejected_files(done: Run, tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "wrong.csv"
     file.write_text(text)
     with pytest.raises(OptionError, match=says):
@@ -151,7 +151,7 @@ def test_no_published_baseline_is_invented(done: Run) -> None:
         done.scores(baseline="alexnet", calibration=False)
 
 
-def test_a_run_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
+def test_interrupted_run_resumes(data: Dataset, tmp_path: Path) -> None:
     """A run with lost frames and more images gives the same predictions as one complete run."""
     suite = Suite.from_dict({**SUITE.as_dict(), "name": "two", "sequences": ["translate", "spatter"]})
     evaluate(toy(), suite, data, tmp_path, labels="identity", options=RunOptions(first=5))
@@ -180,8 +180,8 @@ def _answers(found: Run) -> Predictions:
 def test_frames_of_one_sequence_stay_together() -> None:
     texts = ["x", *(f"x/{one}" for name in ("rotate", "snow") for one in frame_shifts(name, "cifar"))]
     parts = [TaskPart(Condition.parse(text), (0, 9), ((i, 0),)) for i, text in enumerate(texts)]
-    assert [len(film) for film in by_sequence(part._replace(cells=()) for part in parts)] == [1, 31, 31]
-    assert [len(film) for film in by_sequence(parts)] == [1] * 63  # other works, other batches
+    assert [len(frames) for frames in by_sequence(part._replace(cells=()) for part in parts)] == [1, 31, 31]
+    assert [len(frames) for frames in by_sequence(parts)] == [1] * 63  # other works, other batches
 
 
 def test_difficulties_of_noise(data: Dataset) -> None:
@@ -225,7 +225,7 @@ def test_cifar10_p_has_the_published_layout(films: Path) -> None:
         make_dataset("cifar10-p", str(films / "toys"), films / "other", names=["rotat"])
 
 
-def test_stored_films_give_the_same_answers(films: Path, scores: Scores) -> None:
+def test_stored_frame_batches_give_the_same_predictions(films: Path, scores: Scores) -> None:
     models, place = [toy(), toy(4, "other")], f"cifar10-p:{films / 'CIFAR-10-P'}"
     stored = evaluate(models, SUITE, place, labels="identity", options=RunOptions(clean=str(films / "toys")))
     assert stored.predictions[0].stored
@@ -246,7 +246,7 @@ def test_published_arrays_come_without_labels(films: Path, scores: Scores, tmp_p
     assert found.scores(calibration=False).models[0].movement == mine.movement
 
 
-def test_arrays_of_another_length_are_refused(films: Path, tmp_path: Path) -> None:
+def test_arrays_of_another_length_are_rejected(films: Path, tmp_path: Path) -> None:
     short = tmp_path / "CIFAR-10-P"
     shutil.copytree(films / "CIFAR-10-P", short)
     np.save(short / "rotate.npy", np.load(short / "rotate.npy")[:, 1:])
@@ -287,9 +287,9 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     shown = invoke(*run)
     assert "Flip probability" in shown
     assert "--data" not in shown.partition("next:")[2]  # the report of sequences shows no images
-    told = json.loads(invoke(*run, "--json"))
-    assert set(told["scores"][0]["sequences"]["net3"]["flip_probability"]) == {"rotate", "shot_noise_2"}
-    assert len(told["results"]) == 2 * (1 + 31 + 31)
+    content = json.loads(invoke(*run, "--json"))
+    assert set(content["scores"][0]["sequences"]["net3"]["flip_probability"]) == {"rotate", "shot_noise_2"}
+    assert len(content["results"]) == 2 * (1 + 31 + 31)
     for kind, words in {
         "md": "Flip probability",
         "html": "top-5 distance",
@@ -309,8 +309,8 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "in 2 sequences of 31 frames" in card
     assert "name: Top-5 distance (0 to 15)\n" in card
     assert "10 sequences" in invoke("ls", "suites")
-    said = invoke("gate", "kept::net3", "--metric", "top5_distance", "--require", "50", code=2)
-    assert "top5_distance" in said
+    output = invoke("gate", "kept::net3", "--metric", "top5_distance", "--require", "50", code=2)
+    assert "top5_distance" in output
 
 
 @pytest.mark.parametrize("name", ["imagenet-p", "tiny-imagenet-p", "cifar10-p"])
@@ -328,7 +328,7 @@ def test_published_suites(name: str) -> None:
 
 @pytest.mark.parametrize("name", sequences)
 @pytest.mark.parametrize("scale", SIDES)
-def test_a_sequence_has_as_many_frames_as_it_says(name: str, scale: str) -> None:
+def test_sequence_has_its_stated_number_of_frames(name: str, scale: str) -> None:
     """At the side of a frame of 32 pixels, whatever the scale's constants are."""
     if scale == "cifar":
         made = perturbations[name.rstrip("_23")].frames(IMAGES[:1], scale=scale)

@@ -41,12 +41,12 @@ def p_values(ours: np.ndarray, theirs: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("name", ["snow", "spatter"])
-def test_what_is_drawn_once(shared: Path, name: str) -> None:
+def test_random_numbers_drawn_once(shared: Path, name: str) -> None:
     files = stored(shared / "golden" / "cifar_p_32.npz")
     image = files["inputs"][files["input_names"].tolist().index("astronaut")]
     batch = np.ascontiguousarray(np.broadcast_to(image, (DRAWS, *image.shape)))
-    film = list(perturbations[name].frames(batch, scale="cifar", ids=range(DRAWS)))
-    for which, frame in (("first", film[0]), ("last", film[-1])):
+    frames = list(perturbations[name].frames(batch, scale="cifar", ids=range(DRAWS)))
+    for which, frame in (("first", frames[0]), ("last", frames[-1])):
         about = f"stat/{name}/1/astronaut/{which}"
         drawn = np.asarray(frame)
         # Published frames without a drop are black, ours are clean: neither says anything about drops.
@@ -59,11 +59,11 @@ def test_what_is_drawn_once(shared: Path, name: str) -> None:
 
 @pytest.mark.parametrize("difficulty", [1, 3])
 @pytest.mark.parametrize("name", ["gaussian_noise", "shot_noise", "speckle_noise"])
-def test_what_is_drawn_anew(shared: Path, name: str, difficulty: int) -> None:
+def test_random_numbers_drawn_per_image(shared: Path, name: str, difficulty: int) -> None:
     files = stored(shared / "golden" / "imagenet_p_224.npz")
     source = files["source/astronaut"]
-    film = perturbations[name].frames(source[None], scale="imagenet", ids=["x"], difficulty=difficulty)
-    ours = np.stack([np.asarray(frame)[0] for frame in film])[1:]
+    frames = perturbations[name].frames(source[None], scale="imagenet", ids=["x"], difficulty=difficulty)
+    ours = np.stack([np.asarray(frame)[0] for frame in frames])[1:]
     about = f"stat/{name}/{difficulty}/astronaut"
     assert min(p_values(ours.mean(axis=(1, 2), dtype=np.float64), files[f"{about}/frame_mean"][1:])) > ALPHA
     assert min(p_values(texture(ours), files[f"{about}/frame_tv"][1:])) > ALPHA

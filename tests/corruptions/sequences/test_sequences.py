@@ -169,7 +169,7 @@ def test_lengths(scale: str) -> None:
         ({"scale": "cifar", "difficulty": 1.0}, "difficulty must be .* got 1.0"),
     ],
 )
-def test_refused(options: dict[str, Any], says: str) -> None:
+def test_rejected_with_an_error(options: dict[str, Any], says: str) -> None:
     images = np.stack([example_image(32, 32)] * 2)
     with pytest.raises(OptionError, match=says):
         next(perturbations["snow"].frames(images, **options))
@@ -197,7 +197,7 @@ def test_any_strides(name: str) -> None:
     assert np.array_equal(film(name, view, scale="cifar"), film(name, view.copy(), scale="cifar"))
 
 
-def test_tensors_are_refused_alike() -> None:
+def test_tensors_are_rejected_alike() -> None:
     torch = pytest.importorskip("torch")
     for images in (torch.zeros(1, 32, 32, 3), torch.zeros(1, 3, 32, 32, dtype=torch.uint8)):
         with pytest.raises(BeaufortError, match="images must be a uint8 array or tensor"):

@@ -75,7 +75,7 @@ def test_a_strip_has_the_frames_in_their_order(root: Path) -> None:
         assert off[number] < 3
 
 
-def test_what_is_there_is_not_made_again(root: Path) -> None:
+def test_existing_outputs_are_not_recreated(root: Path) -> None:
     again = make_dataset("tiny-imagenet-p", root / "val", root / "P", names=["rotate"])
     assert (again.done, again.skipped) == (0, 3)
 
@@ -94,14 +94,14 @@ def test_stored_videos_are_shown(root: Path) -> None:
     assert made.clean == other.clean  # the same pixels, resized and cropped as the suite says
 
 
-def test_clean_pictures_of_another_set_are_refused(root: Path, tmp_path: Path) -> None:
+def test_clean_images_of_another_dataset_are_rejected(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "val", tmp_path / "val")
     (tmp_path / "val" / IDS[1]).rename(tmp_path / "val" / "n01440764" / "z.png")
     with pytest.raises(ImageFileError, match="each of the 3 clean images"):
         shown(root, clean=str(tmp_path / "val"))
 
 
-def test_videos_that_are_none(root: Path, tmp_path: Path) -> None:
+def test_invalid_videos(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root / "P", tmp_path / "P")
     broken = tmp_path / "P" / "rotate" / IDS[0].replace(".png", ".mp4")
     broken.write_bytes(b"no film")

@@ -139,12 +139,12 @@ def test_bombs_are_rejected_from_the_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "webp", "gif", "bmp", "tif"])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
-def test_truncated_files_are_rejected(tmp_path: Path, kind: str, share: float) -> None:
+def test_truncated_files_are_rejected(tmp_path: Path, kind: str, fraction: float) -> None:
     path = tmp_path / f"a.{kind}"
     rng = np.random.default_rng(0)
     Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(path)
     content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
+    path.write_bytes(content[: int(len(content) * fraction)])
     with pytest.raises(ImageFileError):
         read_image(path)
 

@@ -15,24 +15,24 @@ FEW = 500
 def ratings(seed: int, raters: int, categories: int, images: int = 80) -> NDArray[np.int64]:
     """Answers of people who mostly see what is there, `(images, raters)`."""
     rng = np.random.default_rng(seed)
-    truth = rng.integers(0, categories, images)
+    expected = rng.integers(0, categories, images)
     noise = rng.integers(0, categories, (images, raters))
-    return np.where(rng.random((images, raters)) < 0.6, truth[:, None], noise)
+    return np.where(rng.random((images, raters)) < 0.6, expected[:, None], noise)
 
 
-def counted(answers: NDArray[np.int64], categories: int) -> NDArray[np.int64]:
-    return np.stack([(answers == one).sum(axis=1) for one in range(categories)], axis=1)
+def counted(outputs: NDArray[np.int64], categories: int) -> NDArray[np.int64]:
+    return np.stack([(outputs == one).sum(axis=1) for one in range(categories)], axis=1)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("categories", [2, 3])
 def test_kappas_are_those_of_statsmodels(seed: int, categories: int) -> None:
     reference = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed")
-    answers = ratings(seed, 3, categories)
-    fleiss = fleiss_kappa(counted(answers, categories), resamples=FEW)
+    predicted = ratings(seed, 3, categories)
+    fleiss = fleiss_kappa(counted(predicted, categories), resamples=FEW)
     assert fleiss is not None
-    assert fleiss.value == pytest.approx(reference.fleiss_kappa(counted(answers, categories)))
-    a, b = answers[:, 0], answers[:, 1]
+    assert fleiss.value == pytest.approx(reference.fleiss_kappa(counted(predicted, categories)))
+    a, b = predicted[:, 0], predicted[:, 1]
     joint = np.zeros((categories, categories))
     np.add.at(joint, (a, b), 1)
     expected = reference.cohens_kappa(joint)
@@ -48,22 +48,22 @@ def test_kappas_are_those_of_statsmodels(seed: int, categories: int) -> None:
 def test_alpha_is_that_of_krippendorff(seed: int) -> None:
     reference = pytest.importorskip("krippendorff", reason="krippendorff is not installed")
     rng = np.random.default_rng(seed)
-    answers = ratings(seed, 4, 3).astype(float)
-    answers[rng.random(answers.shape) < 0.4] = np.nan  # not everybody answered everything
-    table = np.stack([(answers == one).sum(axis=1) for one in range(3)], axis=1)
+    predicted = ratings(seed, 4, 3).astype(float)
+    predicted[rng.random(predicted.shape) < 0.4] = np.nan  # not everybody answered everything
+    table = np.stack([(predicted == one).sum(axis=1) for one in range(3)], axis=1)
     found = krippendorff_alpha(table, resamples=FEW)
     assert found is not None
-    expected = reference.alpha(reliability_data=answers.T, level_of_measurement="nominal")
+    expected = reference.alpha(reliability_data=predicted.T, level_of_measurement="nominal")
     assert found.value == pytest.approx(expected)
     assert found.low < found.value < found.high
 
 
-def test_intervals_cover_the_truth() -> None:
+def test_intervals_cover_the_true_value() -> None:
     """Two people who see the truth with chance 0.6 agree by a kappa of 0.36; 19 of 20 intervals say so."""
     covered = 0
     for seed in range(100):
-        answers = ratings(seed, 2, 2, images=60)
-        found = cohen_kappa(answers[:, 0], answers[:, 1], resamples=FEW)
+        predicted = ratings(seed, 2, 2, images=60)
+        found = cohen_kappa(predicted[:, 0], predicted[:, 1], resamples=FEW)
         assert found is not None
         covered += found.low <= 0.36 <= found.high
     assert covered >= 90
@@ -76,7 +76,7 @@ def test_perfect_agreement_is_no_certainty() -> None:
     assert found.low < 0.95
 
 
-def test_one_answer_throughout_says_nothing() -> None:
+def test_constant_ratings_have_no_agreement() -> None:
     assert fleiss_kappa([[3, 0], [3, 0]]) is None
     assert cohen_kappa([1, 1], [1, 1]) is None
     assert krippendorff_alpha([[2, 0], [1, 0]]) is None

@@ -50,8 +50,8 @@ def test_every_kind_of_number_is_covered(
     repeats = 100
     found = simulation.coverage(images, accuracy, spread, repeats)
     assert len(found) == 7
-    for name, share in found.items():
-        assert share >= least(repeats), name
+    for name, fraction in found.items():
+        assert fraction >= least(repeats), name
 
 
 def answers(rng: np.random.Generator, images: int, mean: float, alike: float) -> NDArray[np.float64]:
@@ -60,16 +60,16 @@ def answers(rng: np.random.Generator, images: int, mean: float, alike: float) ->
     return rng.binomial(VERSIONS, chance) / VERSIONS
 
 
-def test_counting_answers_one_by_one_does_not_cover() -> None:
+def test_intervals_of_single_ratings_do_not_cover() -> None:
     """As if 75 versions of one photo were 75 photos; the interval over photos is not too wide either."""
     rng = np.random.default_rng(11)
     repeats, mean = 400, 0.6
     covered = naive = 0
     for _ in range(repeats):
-        share = answers(rng, 400, mean, 1.0)
-        estimate = mean_interval(share)
+        fraction = answers(rng, 400, mean, 1.0)
+        estimate = mean_interval(fraction)
         covered += estimate.low <= mean <= estimate.high
-        flat = clopper_pearson(round(share.sum() * VERSIONS), share.size * VERSIONS)
+        flat = clopper_pearson(round(fraction.sum() * VERSIONS), fraction.size * VERSIONS)
         naive += flat.low <= mean <= flat.high
     assert least(repeats) <= covered / repeats <= 0.985
     assert naive / repeats < 0.5
@@ -77,9 +77,9 @@ def test_counting_answers_one_by_one_does_not_cover() -> None:
 
 def rare(rng: np.random.Generator, images: int) -> tuple[NDArray[np.float64], float]:
     """Three photos in a thousand are always wrong, and all have a little noise."""
-    share = rng.binomial(VERSIONS, 0.99, images) / VERSIONS
-    share[rng.random(images) < 0.003] = 0
-    return share, 0.997 * 0.99
+    fraction = rng.binomial(VERSIONS, 0.99, images) / VERSIONS
+    fraction[rng.random(images) < 0.003] = 0
+    return fraction, 0.997 * 0.99
 
 
 @pytest.mark.parametrize("case", ["rare", (0.6, 1.0, 0.02), (0.95, 1.0, 0.006), (0.98, 0.3, 0.005)])
@@ -90,12 +90,12 @@ def test_stopping_at_a_precision_keeps_the_coverage(case: str | tuple[float, flo
     covered, used = 0, []
     for _ in range(repeats):
         if isinstance(case, str):
-            (share, mean), precision = rare(rng, images), 0.005
+            (fraction, mean), precision = rare(rng, images), 0.005
         else:
             mean, alike, precision = case
-            share = answers(rng, images, mean, alike)
+            fraction = answers(rng, images, mean, alike)
         for count in looks(images):
-            estimate = mean_interval(share[:count])
+            estimate = mean_interval(fraction[:count])
             if estimate.half_width <= precision:
                 break
         covered += estimate.low <= mean <= estimate.high
@@ -104,7 +104,7 @@ def test_stopping_at_a_precision_keeps_the_coverage(case: str | tuple[float, flo
     assert np.mean(used) < images / 1.5  # it did stop early, so that there was peeking to survive
 
 
-def test_equal_models_are_rarely_told_apart(simulation: ModuleType) -> None:
+def test_equal_models_rarely_differ_significantly(simulation: ModuleType) -> None:
     """All differences of five equal models hold together: one false alarm in any of them is rare."""
     rng = np.random.default_rng(5)
     center = simulation.center_of(0.6, 1.5)

@@ -12,8 +12,8 @@ from beaufort.metrics.stats import clopper_pearson, proportion_intervals
 
 
 @given(st.integers(1, 60_000), st.floats(0, 1), st.sampled_from([0.8, 0.95, 0.995]))
-def test_as_one_by_one(n: int, share: float, level: float) -> None:
-    hits = round(share * n)
+def test_as_one_by_one(n: int, fraction: float, level: float) -> None:
+    hits = round(fraction * n)
     low, high = proportion_intervals([hits], [n], level)
     one = clopper_pearson(hits, n, level)
     assert (low[0], high[0]) == pytest.approx((one.low, one.high), rel=1e-8, abs=1e-12)

@@ -35,9 +35,11 @@ from beaufort.metrics.stats import (
 COUNTS = st.integers(1, 60_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-def tail(hits: int, n: int, share: Fraction) -> Fraction:
+def tail(hits: int, n: int, fraction: Fraction) -> Fraction:
     """The chance of at least so many hits, summed term by term without rounding."""
-    return sum((comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(hits, n + 1)), Fraction(0))
+    return sum(
+        (comb(n, k) * fraction**k * (1 - fraction) ** (n - k) for k in range(hits, n + 1)), Fraction(0)
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -105,7 +107,7 @@ def test_holm_as_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(theirs)
 
 
-def test_p_values_that_are_none() -> None:
+def test_invalid_p_values() -> None:
     with pytest.raises(OptionError, match="from 0 to 1"):
         holm([0.5, 1.5])
 
@@ -176,7 +178,7 @@ def test_ranking_with_ties() -> None:
     assert [one.name for one in highest] == ["c", "a", "b"]
 
 
-def test_an_undecided_pair_around_a_decided_one_shares_a_letter() -> None:
+def test_undecided_pair_around_a_decided_one_has_a_common_letter() -> None:
     """First and last are not told apart, although the middle one is told apart from both."""
     ranked = rank("abc", [0.0, 0.1, 0.2], matrix((0, 1), (1, 2), count=3))
     assert [one.groups for one in ranked] == [("a",), ("b",), ("a",)]
@@ -184,7 +186,7 @@ def test_an_undecided_pair_around_a_decided_one_shares_a_letter() -> None:
 
 
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n * n - 1)))))
-def test_two_models_share_a_letter_exactly_if_they_are_not_told_apart(given_: tuple[int, set[int]]) -> None:
+def test_models_share_a_letter_if_and_only_if_they_do_not_differ(given_: tuple[int, set[int]]) -> None:
     count, places = given_
     apart = matrix(*(divmod(place, count) for place in places), count=count)
     np.fill_diagonal(apart, False)
@@ -233,7 +235,7 @@ def test_no_interval_has_width_zero(values: list[float], level: float) -> None:
 
 
 @given(st.lists(st.sampled_from([-1, -0.4, 0, 0.2, 1]), min_size=1, max_size=60), st.floats(-0.9, 0.9))
-def test_a_p_value_says_what_the_interval_says(values: list[float], null: float) -> None:
+def test_p_value_agrees_with_the_interval(values: list[float], null: float) -> None:
     p = mean_p_value(values, low=-1, high=1, null=null)
     assert 0 < p <= 1
     for level in (0.5, 0.95, 0.999):

@@ -60,11 +60,11 @@ class Visitor:
         return self.client.post("/begin", data=self.form(self.enter(token).text))
 
     def vote(self, text: str, answers: str = "yyy", **fields: str) -> Any:
-        said = dict(
+        output = dict(
             zip(
                 ("recognizable", "usable", "single"),
                 ({"y": "yes", "n": "no"}[c] for c in answers),
                 strict=False,
             )
         )
-        return self.client.post("/vote", data={**self.form(text), **said, **fields})
+        return self.client.post("/vote", data={**self.form(text), **output, **fields})

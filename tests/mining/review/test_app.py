@@ -38,8 +38,8 @@ def test_from_the_link_to_the_last_image(visitor: Visitor, people: People) -> No
     page = visitor.begin(people.tokens["ann"])
     cards = 0
     while 'id="vote"' in page.text:
-        picture = visitor.client.get(re.findall(r'src="(/card/[0-9a-f]+)"', page.text)[0])
-        assert picture.headers["content-type"] == "image/png"
+        image = visitor.client.get(re.findall(r'src="(/card/[0-9a-f]+)"', page.text)[0])
+        assert image.headers["content-type"] == "image/png"
         page = visitor.vote(page.text, "yyy" if ">good chair" in page.text else "nyy")
         cards += 1
     assert cards > 6
@@ -47,7 +47,7 @@ def test_from_the_link_to_the_last_image(visitor: Visitor, people: People) -> No
     assert sum(one.yes for one in decisions(people.review)) == 6
 
 
-def test_somebody_who_was_dropped_is_told_so_at_once(tmp_path: Path) -> None:
+def test_dropped_reviewer_is_informed_at_once(tmp_path: Path) -> None:
     path = tmp_path / "many.review"
     create_review(path, make_images(tmp_path / "images", 12), rules=ReviewRules(check_every=2))
     people = People(open_review(path), "")
@@ -78,7 +78,7 @@ def test_htmx_gets_the_next_card_alone(visitor: Visitor, people: People) -> None
     assert "<html" not in card.text
 
 
-def test_a_vote_that_is_not_kept_is_said(visitor: Visitor, people: People) -> None:
+def test_unsaved_vote_is_reported(visitor: Visitor, people: People) -> None:
     page = visitor.begin(people.tokens["ann"])
     answer = visitor.vote(page.text, "yy")
     assert answer.status_code == 409
@@ -206,7 +206,7 @@ def test_the_cookie(visitor: Visitor, people: People) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/none", "/card/x", "/r/wrong", "/example/x"])
-def test_headers_are_strict_on_every_answer(visitor: Visitor, people: People, path: str) -> None:
+def test_security_headers_of_every_response(visitor: Visitor, people: People, path: str) -> None:
     visitor.begin(people.tokens["ann"])
     headers = visitor.client.get(path).headers
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
@@ -219,7 +219,7 @@ def test_headers_are_strict_on_every_answer(visitor: Visitor, people: People, pa
     assert "server" not in headers
 
 
-def test_only_names_of_ours_are_answered(people: People) -> None:
+def test_only_known_host_names_are_served(people: People) -> None:
     """A page whose name leads to this machine must not talk to the server here."""
     with TestClient(make_app(people.review), base_url="http://evil.example") as client:
         assert client.get(f"/r/{people.tokens['ann']}").status_code == 400
@@ -271,12 +271,12 @@ def test_the_rate_is_limited(people: People) -> None:
         "failures": RateLimit(1, 3, clock=lambda: now),
     }
     with TestClient(make_app(people.review, **limits), base_url="http://127.0.0.1") as client:
-        said = [client.get("/r/wrong").status_code for _ in range(5)]
-        assert said == [403] * 3 + [429] * 2
-        said = [
+        messages = [client.get("/r/wrong").status_code for _ in range(5)]
+        assert messages == [403] * 3 + [429] * 2
+        messages = [
             client.get(f"/r/{people.tokens['ann']}", follow_redirects=False).status_code for _ in range(6)
         ]
-        assert said == [303] * 4 + [429] * 2
+        assert messages == [303] * 4 + [429] * 2
         assert client.get(f"/r/{people.tokens['bob']}", follow_redirects=False).status_code == 303
         now = 1.0
         assert client.get("/instructions").status_code == 200

@@ -120,7 +120,7 @@ def test_ties_are_settled_and_nothing_else_is(tmp_path: Path) -> None:
     assert tallies(people.review) == [(1, 0, "open")]  # the ruling was about a tie that is none
 
 
-def test_the_same_vote_twice_is_one_and_another_is_refused(tmp_path: Path) -> None:
+def test_repeated_vote_counts_once_and_another_is_rejected(tmp_path: Path) -> None:
     people = small(tmp_path)
     ann = people.id_of("ann")
     card = next_card(people.review, ann)
@@ -265,8 +265,8 @@ def test_a_reinstated_reviewer_counts_again(tmp_path: Path) -> None:
             reinstate(people.review, name)
     answer_all(people, "dee", wrong=True)
     assert review_status(people.review).reviewers[1].dropped
-    told = CliRunner().invoke(app, ["review", "reinstate", str(people.review.path), "dee"])
-    assert told.exit_code == 0
+    result = CliRunner().invoke(app, ["review", "reinstate", str(people.review.path), "dee"])
+    assert result.exit_code == 0
     assert not any(one.dropped for one in review_status(people.review).reviewers)
 
 
@@ -295,7 +295,7 @@ def test_the_number_of_open_images_does_not_reveal_checks(tmp_path: Path) -> Non
     assert len({block[0] for block in blocks}) == len(blocks) > 6
 
 
-def test_checks_are_controls_and_repetitions_and_cannot_be_told_from_the_rest(tmp_path: Path) -> None:
+def test_checks_look_like_other_cards(tmp_path: Path) -> None:
     people = People(long_review(tmp_path), "")
     people.add("ann")
     ann = people.id_of("ann")
@@ -325,11 +325,11 @@ def give_votes(people: People, reviewer: int, images: range, role: str = "") -> 
             transaction.executemany(f"INSERT INTO {rows}", [(number, reviewer, role) for number in images])
 
 
-def steps(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
+def steps(connection: sqlite3.Connection, call: Callable[[], object]) -> int:
     """How many steps of the database a question takes."""
     counted: list[int] = []
     connection.set_progress_handler(partial(counted.append, 1), 1)
-    ask()
+    call()
     connection.set_progress_handler(None, 0)
     return len(counted)
 
@@ -386,7 +386,7 @@ def test_the_vote_given_last_is_undone_whatever_was_shown_last(people: People) -
     assert (card.showing, card.done) == (shown[0], 1)
 
 
-def test_the_tally_is_what_the_votes_say(people: People) -> None:
+def test_tally_of_votes(people: People) -> None:
     """Columns that are kept up to date are those that would be counted afresh."""
     answer_all(people, "ann")
     answer_all(people, "bob", wrong=True, most=5)
@@ -408,7 +408,7 @@ def test_tokens_are_hashed(people: People, tmp_path: Path) -> None:
         assert not [name for name, token in people.tokens.items() if token.encode() in content]
 
 
-def test_an_image_that_changed_or_vanished_is_said(people: People, tmp_path: Path) -> None:
+def test_changed_or_missing_images_are_reported(people: People, tmp_path: Path) -> None:
     ann = people.id_of("ann")
     card = next_card(people.review, ann)
     assert card is not None
@@ -455,7 +455,7 @@ def test_a_bad_list_leaves_no_review(tmp_path: Path, text: str, message: str) ->
     assert not (tmp_path / "new.review").exists()
 
 
-def test_what_is_no_review(tmp_path: Path, people: People) -> None:
+def test_invalid_review(tmp_path: Path, people: People) -> None:
     with pytest.raises(ReviewError, match="already exists"):
         create_review(people.review.path, tmp_path / "images" / "list.csv")
     with pytest.raises(ReviewError, match="review not found"):
@@ -477,13 +477,13 @@ def test_what_is_no_review(tmp_path: Path, people: People) -> None:
         """UPDATE about SET value = '{"votes": 0}' WHERE name = 'rules'""",
     ],
 )
-def test_a_review_that_says_nothing_of_itself(people: People, change: str) -> None:
+def test_review_without_a_description(people: People, change: str) -> None:
     people.review.connection.execute(change)
     with pytest.raises(ReviewError, match="has invalid settings"):
         open_review(people.review.path)
 
 
-def test_a_damaged_review_is_told_when_it_is_opened(people: People) -> None:
+def test_opening_a_damaged_review_raises(people: People) -> None:
     path = people.review.path
     people.review.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     people.review.close()
@@ -569,10 +569,10 @@ def test_the_command(tmp_path: Path) -> None:
         "ann",
     ]
     answer_all(people, "ann")
-    said = run(app, ["review", "status", file]).output
-    assert said.startswith("4 accepted, 0 rejected, 0 tied, 0 open\n")
-    told = json.loads(run(app, ["review", "status", file, "--json"]).output)
-    assert told["reviewers"][0]["name"] == "ann"
+    output = run(app, ["review", "status", file]).output
+    assert output.startswith("4 accepted, 0 rejected, 0 tied, 0 open\n")
+    data = json.loads(run(app, ["review", "status", file, "--json"]).output)
+    assert data["reviewers"][0]["name"] == "ann"
     rows = list(csv.DictReader(io.StringIO(run(app, ["review", "status", file, "--output", "-"]).output)))
     assert [row["decision"] for row in rows] == ["accepted"] * 4
     assert {row["comments"] for row in rows} == {""}
@@ -587,11 +587,11 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_comments_are_harmless_in_a_table(people: People) -> None:
     """They are what strangers wrote, for a terminal or a spreadsheet."""
-    said = "=HYPERLINK(1)\r\ntwo lines\x1b[31m"
+    message = "=HYPERLINK(1)\r\ntwo lines\x1b[31m"
     for name in ("ann", "bob"):
         card = next_card(people.review, people.id_of(name))
         assert card is not None
-        cast_vote(people.review, people.id_of(name), card.showing, YES, comment=said)
+        cast_vote(people.review, people.id_of(name), card.showing, YES, comment=message)
     text = invoke("review", "status", str(people.review.path), "--output", "-")
     assert "\x1b" not in text
     (found,) = {row["comments"] for row in csv.DictReader(io.StringIO(text)) if row["comments"]}
@@ -617,17 +617,17 @@ def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:
     for name in ("ann", "bob"):
         seen = 0
         while (card := next_card(people.review, people.id_of(name))) is not None:
-            said = YES if seen % 3 else NO
+            found = YES if seen % 3 else NO
             cast_vote(
-                people.review, people.id_of(name), card.showing, said, comment="two of them" * (seen == 1)
+                people.review, people.id_of(name), card.showing, found, comment="two of them" * (seen == 1)
             )
             seen += 1
-    told = CliRunner().invoke(app, ["review", "status", str(path)]).output
-    assert [line.split()[0] for line in told.splitlines() if "kappa" in line] == [
+    output = CliRunner().invoke(app, ["review", "status", str(path)]).output
+    assert [line.split()[0] for line in output.splitlines() if "kappa" in line] == [
         "question", "category", "reviewers",
     ]  # fmt: skip
-    assert "t_shirt" in told
-    assert "ann, bob" in told
+    assert "t_shirt" in output
+    assert "ann, bob" in output
     rows = csv.DictReader(
         io.StringIO(CliRunner().invoke(app, ["review", "status", str(path), "--output", "-"]).output)
     )

@@ -160,7 +160,7 @@ def test_kills_in_a_crowd_lose_no_vote_and_count_none_twice(
     kept = people.review.connection.execute("SELECT * FROM votes WHERE undone = 0").fetchall()
     stored = {row["showing"]: _letters(row) for row in kept}
     assert len(stored) == len(kept)  # no card counts twice
-    acknowledged = {showing: said for one in crowd for showing, said in one.acknowledged.items()}
+    acknowledged = {showing: message for one in crowd for showing, message in one.acknowledged.items()}
     assert len(acknowledged) >= 220
     assert {showing: stored.get(showing) for showing in acknowledged} == acknowledged
     twice = people.review.connection.execute(
@@ -179,7 +179,7 @@ def _letters(row: Any) -> str:
     return "".join("y" if row[name] else "n" for name in ("recognizable", "usable", "single"))
 
 
-def test_a_second_server_is_refused(tmp_path: Path, serve: Callable[[Path], Server]) -> None:
+def test_second_server_is_rejected(tmp_path: Path, serve: Callable[[Path], Server]) -> None:
     people = crowded(tmp_path, 1)
     people.review.close()
     serve(people.review.path)
@@ -194,7 +194,7 @@ def test_a_second_server_is_refused(tmp_path: Path, serve: Callable[[Path], Serv
     assert "serving" not in second.stderr
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+def test_port_in_use_is_reported(tmp_path: Path) -> None:
     people = crowded(tmp_path, 1)
     people.review.close()
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -250,8 +250,8 @@ def test_a_review_by_keyboard(
     page.keyboard.press("y")
     page.get_by_text("No images left for now").wait_for()
     rows = people.review.connection.execute("SELECT * FROM votes WHERE undone = 0 ORDER BY id").fetchall()
-    said = ["skip" if row["skipped"] else _letters(row) for row in rows]
-    assert said == ["yyy", "yyn", "skip", "nnn", "yyy"]
+    messages = ["skip" if row["skipped"] else _letters(row) for row in rows]
+    assert messages == ["yyy", "yyn", "skip", "nnn", "yyy"]
     assert [row["comment"] for row in rows] == ["", "", "", "yes, but dim", ""]
     people.review.close()
 

@@ -245,7 +245,7 @@ def test_noise_at_a_gate_is_neither_above_nor_below_it() -> None:
 
 
 @pytest.mark.parametrize("threads", [0, -1, 2.5, True, "two"])
-def test_threads_that_are_none_are_refused(threads: Any) -> None:
+def test_invalid_threads_are_rejected(threads: Any) -> None:
     with pytest.raises(OptionError, match="threads must be a positive integer, got"):
         load_filter("stretch")(photos(), threads=threads)
 
@@ -305,20 +305,20 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("text", "error", "told"), WRONG, ids=str)
-def test_invalid_texts(text: Any, error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
+@pytest.mark.parametrize(("text", "error", "message"), WRONG, ids=str)
+def test_invalid_texts(text: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         load_filter(text)
 
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_invalid_images(name: str) -> None:
     image_filter = load_filter(name)
-    told = (
+    message = (
         r"must be a uint8 array \(n, h, w, 1 or 3\), got dtype float32; an image filter comes before values"
     )
     floats: Any = photos().astype(np.float32) / 255
-    with pytest.raises(ImageTypeError, match=told):
+    with pytest.raises(ImageTypeError, match=message):
         image_filter(floats)
     with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
         image_filter(photos()[0])
@@ -326,7 +326,7 @@ def test_invalid_images(name: str) -> None:
     with pytest.raises(ImageTypeError, match="got str"):
         image_filter(wrong)
     alone = filter_kinds[name]()  # a filter by itself, too
-    with pytest.raises(ImageTypeError, match=told):
+    with pytest.raises(ImageTypeError, match=message):
         alone(floats)
     with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
         alone(photos()[0])
@@ -341,8 +341,8 @@ def test_images_too_small_for_views(kind: type[Any]) -> None:
     ):
         kind()(photos() / 255, (32, 32))
     for pad, least in ((0, "64×80"), (3, "58×74")):
-        told = f"images must have at least {least} pixels for views of 64×80, got 64×72"
-        with pytest.raises(ImageValueError, match=told):
+        message = f"images must have at least {least} pixels for views of 64×80, got 64×72"
+        with pytest.raises(ImageValueError, match=message):
             kind(pad=pad)(photos(), (64, 80))
     assert {view.shape for view in kind(pad=4)(photos(), (72, 80))} == {(2, 72, 80, 3)}
 

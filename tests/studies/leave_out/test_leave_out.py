@@ -142,7 +142,7 @@ def test_too_few_images_are_rejected_before_training(photos: str, recipe: Recipe
     assert not Path("out").exists()
 
 
-def test_fine_tuning_says_where_it_began(photos: str, recipe: Recipe) -> None:
+def test_fine_tuning_records_its_start(photos: str, recipe: Recipe) -> None:
     first = leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu", only=["z"])
     assert first.values[0].accuracy.value == 0
     tuned = replace(recipe, epochs=1, start="out/trained/z-seed0")
@@ -168,7 +168,7 @@ def test_a_start_trained_on_all_images_is_rejected(photos: str, recipe: Recipe) 
 
 
 @pytest.mark.parametrize("share", [0, 0.1])
-def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recipe, share: float) -> None:
+def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recipe, fraction: float) -> None:
     """What was trained without z has seen y, and so has what began with it."""
     short = replace(recipe, epochs=1)
     for start in ("", "out/trained/z-seed0"):
@@ -180,12 +180,12 @@ def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recip
             side=8,
             device="cpu",
             only="z",
-            seen=share,
+            seen=fraction,
         )
     for name in ("out", "tuned"):
         tuned = replace(short, start=f"{name}/trained/z-seed0")
-        said = f"'{name}/.* was trained on images of all values but z of photos.*camera=y"
-        with pytest.raises(OptionError, match=said):
+        message = f"'{name}/.* was trained on images of all values but z of photos.*camera=y"
+        with pytest.raises(OptionError, match=message):
             leave_out(photos, "camera", recipe=tuned, output="more", side=8, device="cpu", only=["z", "y"])
     other = replace(short, start="tuned/trained/z-seed0", epochs=2)
     learned = open_training_data(resized(load_dataset(photos), 8).select(np.arange(7)))
@@ -214,28 +214,28 @@ def test_the_command(photos: str) -> None:
         "8",
     ]
     command += ["--only", "z", "--device", "cpu", "--set", "architecture=python:tiny_net:make"]
-    told = CliRunner().invoke(app, command)
-    assert told.exit_code == 0, told.output
-    assert "cannot be read" not in told.output
-    assert told.stdout.splitlines()[0].startswith("camera")
-    told = CliRunner().invoke(app, [*command, "--json"])
-    assert json.loads(told.stdout)["values"][0]["value"] == "z"
-    assert json.loads(told.stdout)["failed"][0].startswith("z, seed 0: its last loss is ")
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "cannot be read" not in result.output
+    assert result.stdout.splitlines()[0].startswith("camera")
+    result = CliRunner().invoke(app, [*command, "--json"])
+    assert json.loads(result.stdout)["values"][0]["value"] == "z"
+    assert json.loads(result.stdout)["failed"][0].startswith("z, seed 0: its last loss is ")
     rows = Path("photos/labels.csv").read_text(encoding="utf-8").replace(",z,", ',"z, old",')
     Path("photos/labels.csv").write_text(rows + 'none.png,blue,x,same\n1.jpg,blue,"z, old",same\n')
     Image.new("RGB", (9, 9)).save("photos/1.jpg")
     named = [part if part != "z" else 'y,"z, old"' for part in command]
-    told = CliRunner().invoke(app, [part if part != "out" else "more" for part in named])
-    assert told.exit_code == 0, told.output
-    assert "\nz, old  41 " in told.output
-    assert "z, old: 1 of 41 images has a class that no other value has" in told.output
-    assert "1 image cannot be read and does not count (first: none.png: " in told.output
-    told = CliRunner().invoke(app, [*command, "--only", " , "])
-    assert told.exit_code == 2
-    assert "got ' , '" in told.output
-    told = CliRunner().invoke(app, [*command[:2], "lens", *command[3:]])
-    assert told.exit_code == 2
-    assert "must have at least two values" in told.output
+    result = CliRunner().invoke(app, [part if part != "out" else "more" for part in named])
+    assert result.exit_code == 0, result.output
+    assert "\nz, old  41 " in result.output
+    assert "z, old: 1 of 41 images has a class that no other value has" in result.output
+    assert "1 image cannot be read and does not count (first: none.png: " in result.output
+    result = CliRunner().invoke(app, [*command, "--only", " , "])
+    assert result.exit_code == 2
+    assert "got ' , '" in result.output
+    result = CliRunner().invoke(app, [*command[:2], "lens", *command[3:]])
+    assert result.exit_code == 2
+    assert "must have at least two values" in result.output
 
 
 def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:

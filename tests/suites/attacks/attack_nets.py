@@ -40,12 +40,12 @@ def net(**options: Any) -> Network:
     model = as_model(module, **options)
     assert isinstance(model, Network)
     images, labels = pictures(256, seed=1)
-    batch, truth = torch.from_numpy(model.spec.preprocessing.apply(images)), torch.from_numpy(labels)
+    batch, expected = torch.from_numpy(model.spec.preprocessing.apply(images)), torch.from_numpy(labels)
     optimizer = torch.optim.Adam(module.parameters(), 0.02)
     with torch.enable_grad():
         for _ in range(40):
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(module(batch), truth).backward()
+            torch.nn.functional.cross_entropy(module(batch), expected).backward()
             optimizer.step()
     trained = as_model(module, **options)  # again: the digest is of the trained weights
     assert isinstance(trained, Network)

@@ -35,7 +35,7 @@ def test_the_ball_is_used_to_its_rim(norm: str) -> None:
 
 
 @pytest.mark.parametrize("norm", BALLS)
-def test_what_is_inside_stays(norm: str) -> None:
+def test_values_inside_the_ball_stay(norm: str) -> None:
     ball, centers = BALLS[norm], images(1)
     near = centers + 0.001 * (images(2) - 0.5)
     assert (ball.inside(near, centers, 0.2) == near).all()

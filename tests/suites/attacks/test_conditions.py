@@ -92,30 +92,28 @@ def test_a_step_of_its_own_does_not_follow_the_number_of_steps() -> None:
 
 
 def test_a_run_is_stored_and_taken_up_again(tmp_path: Path, victim: Network) -> None:
-    asked = conditions("toys/pgd-linf@0", WEAK, STRONG)
-    first = evaluate([victim], asked, dataset(), tmp_path)
+    requested = conditions("toys/pgd-linf@0", WEAK, STRONG)
+    first = evaluate([victim], requested, dataset(), tmp_path)
     clean, zero, weak, strong = (result.accuracy for result in first.results)
     assert clean == zero == 1
     assert 0 < weak < 1
     assert strong == 0
     kept = rows(tmp_path)
     assert kept["toys/pgd-linf@0"] == kept["toys"]  # bit for bit
-    again = evaluate([victim], asked, dataset(), tmp_path)
+    again = evaluate([victim], requested, dataset(), tmp_path)
     assert all(result.reused for result in again.results)
     assert [result.correct for result in again.results] == [result.correct for result in first.results]
 
 
-def test_a_run_that_was_cut_short_goes_on(
-    tmp_path: Path, victim: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_truncated_run_resumes(tmp_path: Path, victim: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block by block, as everything else: what comes out does not tell whether there was a break."""
     monkeypatch.setattr(tasks, "BLOCK", 8)
-    asked = conditions(WEAK)
-    evaluate([victim], asked, dataset(), tmp_path / "whole")
-    evaluate([victim], asked, dataset(), tmp_path / "parts", options=RunOptions(first=16))
-    rest = plan([victim], asked, dataset(), tmp_path / "parts")
+    requested = conditions(WEAK)
+    evaluate([victim], requested, dataset(), tmp_path / "whole")
+    evaluate([victim], requested, dataset(), tmp_path / "parts", options=RunOptions(first=16))
+    rest = plan([victim], requested, dataset(), tmp_path / "parts")
     assert [work.gaps for work in rest.cells] == [((16, 24),)] * 2
-    evaluate([victim], asked, dataset(), tmp_path / "parts")
+    evaluate([victim], requested, dataset(), tmp_path / "parts")
     assert rows(tmp_path / "parts") == rows(tmp_path / "whole")
 
 
@@ -140,21 +138,21 @@ def test_two_models_are_attacked_each_for_itself(tmp_path: Path, victim: Network
     }
 
 
-def test_models_without_gradients_are_refused_before_anything_is_run(tmp_path: Path, victim: Network) -> None:
+def test_models_without_gradients_are_rejected_before_the_run(tmp_path: Path, victim: Network) -> None:
     calls = []
 
-    def answer(images: np.ndarray) -> np.ndarray:
+    def predict(images: np.ndarray) -> np.ndarray:
         calls.append(len(images))
         return images[:, 0, :4, 0].astype(np.float32)
 
-    plain = as_model(answer, name="plain", classes=4, version="1")
+    plain = as_model(predict, name="plain", classes=4, version="1")
     with pytest.raises(AttackError, match="plain is not one"):
         evaluate([victim, plain], conditions(WEAK), dataset(), tmp_path)
     assert not calls
     assert not list(tmp_path.iterdir())
 
 
-def test_the_cost_of_an_attack_is_told(tmp_path: Path, victim: Network) -> None:
+def test_cost_of_an_attack_is_reported(tmp_path: Path, victim: Network) -> None:
     planned = [
         plan([victim], conditions(*texts), dataset(), tmp_path)
         for texts in ((), ("toys/pgd-linf@1/255,steps=2000",))
@@ -170,6 +168,6 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
         Condition.parse("toys/foolbox@LinfPGD:8/255").facts()
 
 
-def test_a_seed_is_a_whole_number() -> None:
+def test_seed_must_be_an_integer() -> None:
     with pytest.raises(OptionError, match="seed"):
         Condition.parse(WEAK).facts(seed=0.5)  # type: ignore[arg-type]

@@ -71,7 +71,9 @@ def test_autoattack(text: str, victim: Network) -> None:
     assert Condition.parse(f"toys/{text}").facts()["library_version"]
 
 
-def test_what_a_library_makes_is_put_into_the_ball(victim: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_attacks_are_projected_into_the_ball(
+    victim: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever made the images: far ones come back to the rim, and what is no number is left as it was."""
 
     def far(*arguments: Any, **options: Any) -> Any:

@@ -99,13 +99,13 @@ def test_more_steps_are_at_least_as_strong(victim: Network) -> None:
     assert many <= few < 1
 
 
-def test_what_is_answered_wrong_already_is_left_alone(victim: Network) -> None:
+def test_misclassified_images_are_not_attacked(victim: Network) -> None:
     wrong = (LABELS + 1) % CLASSES
     shown = attack_images(quick("linf"), victim, IMAGES, wrong, epsilon=8 / 255, ids=IDS)
     assert (shown == victim.pixels(IMAGES)).all()
 
 
-def test_the_testbed_attacks_the_models_own_answer(victim: Network) -> None:
+def test_testbed_attacks_the_models_own_prediction(victim: Network) -> None:
     """Labels that are wrong do not matter to it, and it does not clip."""
     wrong = (LABELS + 1) % CLASSES
     attack = replace(attacks["testbed-pgd-linf"], steps=8)  # type: ignore[type-var]
@@ -151,17 +151,17 @@ def test_sets_of_labels(victim: Network) -> None:
     sets = np.stack([LABELS, (LABELS + 1) % CLASSES], axis=1)
     sets[:4] = -1
     shown = attack_images(quick("linf"), victim, IMAGES, sets, epsilon=12 / 255, ids=IDS)
-    answers = victim.predict_pixels(shown).argmax(dim=1).numpy()
+    predicted = victim.predict_pixels(shown).argmax(dim=1).numpy()
     assert (shown[:4] == victim.pixels(IMAGES)[:4]).all()
-    assert (answers[4:, None] != sets[4:]).all()
+    assert (predicted[4:, None] != sets[4:]).all()
 
 
 def test_classes_of_a_label_space(victim: Network) -> None:
     """Two outputs are one class: to be wrong, an answer has to leave both."""
     space = LabelSpace(CLASSES, ((0, 1), (2, 3)))
     shown = attack_images(quick("linf"), victim, IMAGES, LABELS // 2, epsilon=10 / 255, ids=IDS, space=space)
-    answers = space.apply(victim.predict_pixels(shown)).argmax(dim=1).numpy()
-    assert (answers != LABELS // 2).all()
+    predicted = space.apply(victim.predict_pixels(shown)).argmax(dim=1).numpy()
+    assert (predicted != LABELS // 2).all()
 
 
 PREPROCESSINGS: list[dict[str, Any]] = [
@@ -174,7 +174,7 @@ PREPROCESSINGS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", PREPROCESSINGS)
-def test_unchanged_pixels_are_answered_like_images(options: dict[str, Any]) -> None:
+def test_unchanged_pixels_give_the_predictions_of_images(options: dict[str, Any]) -> None:
     """Every preprocessing is part of the differentiable network, with the same bits."""
     every = np.arange(256 * 3, dtype=np.int64).reshape(1, 16, 16, 3).astype(np.uint8)
     images = np.concatenate([every, IMAGES])
@@ -201,7 +201,7 @@ def test_resize_and_crop_come_before_the_attack() -> None:
     assert attacked(quick("linf"), model, 4 / 255).shape == (24, 3, 12, 12)
 
 
-def test_models_without_gradients_are_refused() -> None:
+def test_models_without_gradients_are_rejected() -> None:
     function = as_model(lambda images: images[:, 0, 0].astype(np.float32), name="plain", classes=3)
     with pytest.raises(AttackError, match=r"plain is not one \(python:plain\)"):
         attack_images(quick("linf"), function, IMAGES, LABELS, epsilon=0.1, ids=IDS)
@@ -218,7 +218,7 @@ def test_models_without_gradients_are_refused() -> None:
         attack_images(quick("linf"), blind, IMAGES, LABELS % 3, epsilon=0.1, ids=IDS)
 
 
-def test_models_for_8_bit_images_are_refused() -> None:
+def test_models_for_8_bit_images_are_rejected() -> None:
     class Bytes(torch.nn.Module):
         def forward(self, batch: Any) -> Any:
             return batch.float().mean(dim=(2, 3))
@@ -265,7 +265,7 @@ def test_settings_that_are_wrong(options: dict[str, Any], message: str) -> None:
         ({"seed": 1.5}, "seed must be an integer, got 1.5"),
     ],
 )
-def test_what_no_images_are_made_of(options: dict[str, Any], message: str, victim: Network) -> None:
+def test_configurations_without_images(options: dict[str, Any], message: str, victim: Network) -> None:
     given = {"epsilon": 0.1, "ids": IDS, "labels": LABELS, **options}
     with pytest.raises(OptionError, match=message):
         attack_images(quick("linf"), victim, IMAGES, **given)

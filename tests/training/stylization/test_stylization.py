@@ -109,8 +109,8 @@ def test_the_loss_does_not_depend_on_the_size_of_features(tmp_path: Path) -> Non
 def test_training_images_of_a_wrong_shape_are_rejected(shape: tuple[int, int, int], tmp_path: Path) -> None:
     torch.save(_squeezenet_features().state_dict(), tmp_path / "squeezenet.pth")
     network = make(**SMALL, features=str(tmp_path / "squeezenet.pth"))
-    told = "at least 20 pixels.* multiples of 4, got " + " × ".join(map(str, shape))
-    with pytest.raises(ImageValueError, match=told):
+    output = "at least 20 pixels.* multiples of 4, got " + " × ".join(map(str, shape))
+    with pytest.raises(ImageValueError, match=output):
         network.loss(torch.rand(2, *shape), torch.zeros(2))
     assert network.loss(torch.rand(2, 3, 20, 24), torch.zeros(2)).isfinite()
 
@@ -194,7 +194,7 @@ def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
     torch.testing.assert_close(again[0], wanted[:, 0], rtol=1e-3, atol=1e-4)
 
 
-def test_adain_takes_the_pictures_that_folders_of_images_may_have(adain: Path, tmp_path: Path) -> None:
+def test_adain_reads_all_image_formats_of_folders(adain: Path, tmp_path: Path) -> None:
     shutil.copytree(adain, tmp_path / "adain")
     styles = tmp_path / "adain" / "styles"
     for name in ("a.tif", "b.GIF"):
@@ -205,7 +205,7 @@ def test_adain_takes_the_pictures_that_folders_of_images_may_have(adain: Path, t
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 50), (8, 8), (9, 17)])
-def test_adain_paints_small_pictures(adain: Path, shape: tuple[int, int]) -> None:
+def test_adain_stylizes_small_images(adain: Path, shape: tuple[int, int]) -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
     assert open_adain(adain, "cpu").paint(images, [0, 1], 0.5).shape == images.shape
 
@@ -236,7 +236,7 @@ def test_missing_and_wrong_files_are_reported(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"styles": 0}, "styles must be an integer from 1 to 16, got 0"),
         ({"styles": 17}, "styles must be an integer from 1 to 16, got 17"),
@@ -247,22 +247,22 @@ def test_missing_and_wrong_files_are_reported(
         ({"style_weight": -1}, r"style_weight must be a number from 0 to 1e\+06, got -1"),
     ],
 )
-def test_invalid_options_of_a_stylizer_are_rejected(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_invalid_options_of_a_stylizer_are_rejected(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         make(**options)
 
 
 def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Path) -> None:
     facts = json.loads((trained / "training.json").read_bytes())
     (tmp_path / "model.safetensors").write_bytes((trained / "model.safetensors").read_bytes())
-    for change, told in (
+    for change, message in (
         ({"architecture": "resnet"}, "got 'resnet'"),
         ({"architecture_options": {"depth": 20}}, r"make\(\) got an"),
         ({"architecture_options": {"styles": "x"}}, "styles must be"),
     ):
         changed = {**facts, "recipe": {**facts["recipe"], **change}}
         (tmp_path / "training.json").write_text(json.dumps(changed), encoding="utf-8")
-        with pytest.raises(StylizerError, match=told):
+        with pytest.raises(StylizerError, match=message):
             open_stylizer(tmp_path, "cpu")
 
 
@@ -274,7 +274,7 @@ def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Pat
         (np.zeros((3, 32, 32, 3), np.uint8), "ids must be a list with one id for each of 3 images"),
     ],
 )
-def test_what_cannot_be_stylized(images: np.ndarray, says: str) -> None:
+def test_images_that_cannot_be_stylized(images: np.ndarray, says: str) -> None:
     """Floats and images without an id were painted without a word, and alpha broke off."""
     with pytest.raises(BeaufortError, match=says):
         Stylize("3").apply(images, ids=["a", "b"], seed=0)
