@@ -42,7 +42,7 @@ class _Server(ThreadingHTTPServer):
         with self.lock:
             self.listings += 1
             found, more = self._found(prefix, delimiter, after)
-            output = "".join(map(self._told, found))
+            output = "".join(map(self._listed, found))
         token = f"<NextContinuationToken>{escape(found[-1])}</NextContinuationToken>" if more else ""
         truncated = f"<IsTruncated>{str(more).lower()}</IsTruncated>"
         return f"<ListBucketResult>{truncated}{token}{output}</ListBucketResult>"
@@ -67,7 +67,7 @@ class _Server(ThreadingHTTPServer):
         """Return the position after the keys of a directory."""
         return bisect_left(self.keys, folder[:-1] + chr(ord(folder[-1]) + 1))
 
-    def _told(self, key: str) -> str:
+    def _listed(self, key: str) -> str:
         if key not in self.states:
             return f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
         size, modified, tag = self.states[key].split(" ")
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         requested = urlsplit(self.path)
         words = {name: values[0] for name, values in parse_qs(requested.query).items()}
         if self.command == "GET" and words.get("list-type") == "2":
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _answer  # noqa: N815
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _respond  # noqa: N815
 
 
 @contextlib.contextmanager

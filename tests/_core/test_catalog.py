@@ -55,10 +55,10 @@ class Given:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.place = f"a source of {content!r}"
-        self.asked = 0
+        self.requests = 0
 
     def save(self, path: Path, progress: Progress) -> None:
-        self.asked += 1
+        self.requests += 1
         path.write_bytes(self.content)
 
 
@@ -81,7 +81,7 @@ def test_sources_are_tried_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     path = fetch("tests/file.bin")
     assert path.read_bytes() == CONTENT
     fetch("tests/file.bin")
-    assert (wrong.asked, right.asked) == (1, 1)  # the second time it came from the cache
+    assert (wrong.requests, right.requests) == (1, 1)  # the second time it came from the cache
 
 
 def test_tampered_files_are_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_mirror_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     (tmp_path / "mirror" / "deep" / "file.bin").write_bytes(CONTENT)
     monkeypatch.setenv("BEAUFORT_MIRROR", str(tmp_path / "mirror"))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
-    assert source.asked == 0
+    assert source.requests == 0
 
 
 def test_offline_error_names_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.cuts: list[int] = []
-        self.asked: list[str | None] = []
+        self.requests: list[str | None] = []
         self.url = f"http://127.0.0.1:{self.server_port}/file"
 
 
@@ -245,7 +245,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         requested = self.headers.get("Range")
-        self.server.asked.append(requested)
+        self.server.requests.append(requested)
         start = int(requested[6:-1]) if requested and self.server.ranges else 0
         if start >= len(self.server.content):
             self.send_error(416)
@@ -281,7 +281,7 @@ def test_an_interrupted_download_is_resumed(monkeypatch: pytest.MonkeyPatch, ser
     calls: list[tuple[int, int]] = []
     path = fetch("tests/file.bin", progress=lambda done, total: calls.append((done, total)))
     assert path.read_bytes() == BIG
-    assert server.asked == [None, "bytes=1000-", "bytes=3000-"]
+    assert server.requests == [None, "bytes=1000-", "bytes=3000-"]
     assert calls[-1] == (len(BIG), len(BIG))
     assert [file.name for file in path.parent.iterdir() if file.suffix != ".lock"] == ["file.bin"]
 
@@ -292,17 +292,17 @@ def test_a_download_is_resumed_in_another_run(monkeypatch: pytest.MonkeyPatch, s
     with pytest.raises(AssetError, match="3,000 of 1,024,000 bytes"):
         fetch("tests/file.bin")
     assert fetch("tests/file.bin").read_bytes() == BIG
-    assert server.asked[-1] == "bytes=3000-"
+    assert server.requests[-1] == "bytes=3000-"
 
 
 def test_a_server_that_times_out_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def no_answer(request: urllib.request.Request, timeout: float) -> None:
+    def fail(request: urllib.request.Request, timeout: float) -> None:
         calls.append(request.full_url)
         raise urllib.error.URLError(TimeoutError("timed out"))
 
-    monkeypatch.setattr(urllib.request, "urlopen", no_answer)
+    monkeypatch.setattr(urllib.request, "urlopen", fail)
     monkeypatch.setattr(catalog_sources, "_silent_servers", {})
     register(monkeypatch, Url("http://silent.test/a"), Url("http://silent.test/b"), Given(CONTENT))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
@@ -336,7 +336,7 @@ def test_a_file_changed_by_the_server_is_rejected(monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         with pytest.raises(AssetError, match="rejected"):
             fetch("tests/file.bin")
-    assert server.asked == [None, None]
+    assert server.requests == [None, None]
     left = [file.name for file in (catalog.cache_folder() / "tests").iterdir()]
     assert left == [".file.bin.lock"]
 
@@ -352,7 +352,7 @@ def test_one_download_for_many_threads(monkeypatch: pytest.MonkeyPatch, server: 
     register(monkeypatch, Url(server.url), content=BIG)
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(fetch, ["tests/file.bin"] * 16))) == 1
-    assert server.asked == [None]
+    assert server.requests == [None]
 
 
 def test_gzip_bombs_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

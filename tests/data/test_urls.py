@@ -53,10 +53,10 @@ def test_a_folder_in_a_bucket(s3: str, pets: Path, proxy: Proxy) -> None:
     assert there.name == "pets"
     assert (there.ids, there.classes) == (here.ids, here.classes)
     assert there.digest() == here.digest()
-    proxy.asked.clear()
+    proxy.requests.clear()
     assert load_dataset(f"folder:{s3}/pets").digest() == here.digest()
     assert all(
-        request.method == "HEAD" or request.lists for request in proxy.asked
+        request.method == "HEAD" or request.lists for request in proxy.requests
     )  # nothing is copied again
 
 
@@ -94,7 +94,7 @@ def test_a_dataset_travels_by_its_url(tmp_path: Path, pets: Path, monkeypatch: p
 @pytest.mark.parametrize("fault", ["error 500", "cut", "slow"])
 def test_a_copy_through_a_bad_network(fault: str, s3: str, pets: Path, proxy: Proxy) -> None:
     upload(pets, f"{s3}/pets")
-    proxy.asked.clear()
+    proxy.requests.clear()
     proxy.faults = lambda request: fault if request.number % 3 == 1 else None
     assert load_dataset(f"{s3}/pets").digest() == load_dataset(pets).digest()
 
@@ -107,9 +107,9 @@ def test_an_interrupted_copy_is_completed(s3: str, pets: Path, proxy: Proxy, cac
     assert not list(cache.rglob("*.part"))
     assert not list(cache.rglob("dog/3.png"))
     proxy.faults = lambda request: None
-    proxy.asked.clear()
+    proxy.requests.clear()
     assert load_dataset(f"{s3}/pets").digest() == load_dataset(pets).digest()
-    assert sum(request.method == "GET" and ".png" in request.path for request in proxy.asked) < 5
+    assert sum(request.method == "GET" and ".png" in request.path for request in proxy.requests) < 5
 
 
 def test_missing_paths_are_reported(s3: str, tmp_path: Path) -> None:

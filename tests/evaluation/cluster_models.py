@@ -19,17 +19,17 @@ BATCHES = 24
 """Number of batches that the patient model predicts before it waits."""
 
 
-def pictures() -> np.ndarray:
+def make_images() -> np.ndarray:
     return np.stack([example_image(32, 32, variant=i) for i in range(IMAGES)])
 
 
 def dataset() -> Dataset:
-    return from_arrays("toys", pictures(), np.arange(IMAGES) % CLASSES)
+    return from_arrays("toys", make_images(), np.arange(IMAGES) % CLASSES)
 
 
 def deadly() -> Model:
     """Kill the process when a batch contains one uncorrupted image of the dataset."""
-    end = pictures()[20].tobytes()
+    end = make_images()[20].tobytes()
 
     def predict(images: np.ndarray) -> np.ndarray:
         if any(image.tobytes() == end for image in images):

@@ -33,14 +33,14 @@ def mean(images: np.ndarray) -> np.ndarray:
 MODEL = as_model(mean, name="mean", classes=3, version="1")
 
 
-def answers(data: Any, tmp_path: Path, model: Any = MODEL, suite: Any = ("contrast",)) -> list[int]:
+def correct_counts(data: Any, tmp_path: Path, model: Any = MODEL, suite: Any = ("contrast",)) -> list[int]:
     found = evaluate(model, suite, data, tmp_path / "store")
     return [result.correct for result in found.results]
 
 
 @pytest.fixture
 def right(tmp_path: Path) -> list[int]:
-    return answers(from_arrays("plain", IMAGES, LABELS), tmp_path / "plain")
+    return correct_counts(from_arrays("plain", IMAGES, LABELS), tmp_path / "plain")
 
 
 # Models
@@ -48,10 +48,10 @@ def right(tmp_path: Path) -> list[int]:
 
 def test_one_model_or_many(tmp_path: Path, right: list[int]) -> None:
     pair = (IMAGES, LABELS)
-    assert answers(pair, tmp_path / "a", [MODEL]) == right
-    assert answers(pair, tmp_path / "b", (MODEL,)) == right
-    assert answers(pair, tmp_path / "c", mean) == right  # a function
-    assert answers(pair, tmp_path / "d", iter([MODEL])) == right
+    assert correct_counts(pair, tmp_path / "a", [MODEL]) == right
+    assert correct_counts(pair, tmp_path / "b", (MODEL,)) == right
+    assert correct_counts(pair, tmp_path / "c", mean) == right  # a function
+    assert correct_counts(pair, tmp_path / "d", iter([MODEL])) == right
 
 
 def test_a_torch_module(tmp_path: Path) -> None:
@@ -150,17 +150,17 @@ def test_images_and_labels(tmp_path: Path, right: list[int]) -> None:
     first = np.moveaxis(IMAGES, -1, 1)
     fraction = (IMAGES / 255).astype(np.float32)
     for number, images in enumerate((IMAGES, list(IMAGES), first, fraction)):
-        assert answers((images, LABELS), tmp_path / str(number)) == right
-    assert answers((IMAGES, LABELS.tolist()), tmp_path / "list") == right
-    assert answers([IMAGES, LABELS], tmp_path / "pair") == right
+        assert correct_counts((images, LABELS), tmp_path / str(number)) == right
+    assert correct_counts((IMAGES, LABELS.tolist()), tmp_path / "list") == right
+    assert correct_counts([IMAGES, LABELS], tmp_path / "pair") == right
 
 
 def test_tensors(tmp_path: Path, right: list[int]) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     images, labels = torch.tensor(IMAGES).movedim(-1, 1), torch.tensor(LABELS)
-    assert answers((images, labels), tmp_path / "a") == right
-    assert answers((images.float() / 255, labels), tmp_path / "b") == right
-    assert answers((images.movedim(1, -1), labels), tmp_path / "c") == right
+    assert correct_counts((images, labels), tmp_path / "a") == right
+    assert correct_counts((images.float() / 255, labels), tmp_path / "b") == right
+    assert correct_counts((images.movedim(1, -1), labels), tmp_path / "c") == right
 
 
 class Pairs:
@@ -185,11 +185,11 @@ def pairs() -> list[Any]:
 def test_items(tmp_path: Path, right: list[int]) -> None:
     from PIL import Image
 
-    assert answers(Pairs(pairs()), tmp_path / "a") == right
+    assert correct_counts(Pairs(pairs()), tmp_path / "a") == right
     images = [(Image.fromarray(image), label) for image, label in pairs()]
-    assert answers(Pairs(images), tmp_path / "b") == right
+    assert correct_counts(Pairs(images), tmp_path / "b") == right
     mappings = [{"image": image, "label": label, "more": 1} for image, label in pairs()]
-    assert answers(Pairs(mappings), tmp_path / "c") == right
+    assert correct_counts(Pairs(mappings), tmp_path / "c") == right
     found = evaluate(MODEL, ["contrast"], Pairs(pairs()), tmp_path / "a" / "store")
     assert all(result.reused for result in found.results)
     changed = [(image ^ 1, label) for image, label in pairs()]
@@ -202,10 +202,10 @@ def test_a_torch_dataset_and_a_loader(tmp_path: Path, right: list[int]) -> None:
     torch = pytest.importorskip("torch")
     images = torch.tensor(IMAGES).movedim(-1, 1).float() / 255
     tensors = data.TensorDataset(images, torch.tensor(LABELS))
-    assert answers(tensors, tmp_path / "a") == right
+    assert correct_counts(tensors, tmp_path / "a") == right
     loader = data.DataLoader(tensors, batch_size=3, shuffle=True)
-    assert answers(loader, tmp_path / "a") == right
-    assert answers(data.Subset(tensors, range(8)), tmp_path / "b") == right
+    assert correct_counts(loader, tmp_path / "a") == right
+    assert correct_counts(data.Subset(tensors, range(8)), tmp_path / "b") == right
 
     class Stream(data.IterableDataset):  # type: ignore[name-defined,misc]
         def __iter__(self) -> Any:
@@ -389,7 +389,7 @@ def test_rows_of_hugging_face(tmp_path: Path, right: list[int]) -> None:
     features = {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b", "c"])}
     rows = {"image": list(map(Image.fromarray, IMAGES)), "label": LABELS.tolist()}
     given = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
-    assert answers(given, tmp_path) == right
+    assert correct_counts(given, tmp_path) == right
     named = as_model(mean, name="named", classes=["c", "a", "b"], version="2")
     found = evaluate(named, ["contrast"], given)
     assert "from 3 of 3 outputs" in found.results[0].labels

@@ -36,7 +36,7 @@ SUITE = Suite(
 )
 
 
-FILMS = Suite(
+SEQUENCES = Suite(
     name="films",
     version=1,
     dataset="toys",
@@ -85,11 +85,11 @@ def on(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["cpu", CUDA])
-@pytest.mark.parametrize("suite", [SUITE, FILMS], ids=str)
+@pytest.mark.parametrize("suite", [SUITE, SEQUENCES], ids=str)
 def test_predictions_equal_those_of_threads(
     device: str, suite: Suite, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = data.first(12) if suite is FILMS else data
+    data = data.first(12) if suite is SEQUENCES else data
     models = [network("cpu"), as_model(brightness, classes=5, version="1")]
     evaluate(models, suite, data, tmp_path / "threads", options=RunOptions(keep_logits=True, batch_size=4))
     found = on(device, data, tmp_path / "device", monkeypatch, suite)
@@ -101,7 +101,7 @@ def test_predictions_equal_those_of_threads(
         assert one["id"].to_pylist() == other["id"].to_pylist()
         ours, theirs = (np.array(table["logits"].to_pylist(), np.float32) for table in (one, other))
         raw = cell.model["name"] == "brightness"  # its answers are values of pixels, which may be a level off
-        assert np.allclose(ours, theirs, atol=1 if raw and suite is FILMS else 1e-3)
+        assert np.allclose(ours, theirs, atol=1 if raw and suite is SEQUENCES else 1e-3)
 
 
 def test_a_corruption_for_arrays_only_runs_on_the_cpu_with_a_note(

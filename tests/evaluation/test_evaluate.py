@@ -401,22 +401,22 @@ class Runs:
     def __init__(self, parent: subprocess.Popen[str], folder: Path) -> None:
         assert parent.stdin
         assert parent.stdout
-        self._asked, self._told, self._folder = parent.stdin, parent.stdout, folder
+        self._input, self._output, self._folder = parent.stdin, parent.stdout, folder
 
     def start(self, store: str, processes: int) -> int:
         """The number of the process."""
-        print(json.dumps([str(self._folder / store), processes]), file=self._asked, flush=True)
-        return int(self._told.readline())
+        print(json.dumps([str(self._folder / store), processes]), file=self._input, flush=True)
+        return int(self._output.readline())
 
     def ended(self) -> bool:
         """Whether it has."""
-        return bool(select.select([self._told], [], [], 0)[0])
+        return bool(select.select([self._output], [], [], 0)[0])
 
     def wait(self) -> int:
         """The exit code."""
-        assert self._told.readline() == "ended\n"
-        print(file=self._asked, flush=True)
-        return int(self._told.readline())
+        assert self._output.readline() == "ended\n"
+        print(file=self._input, flush=True)
+        return int(self._output.readline())
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def two():
 COUNT = 40
 
 
-def pictures(count: int, first: int = 0) -> Any:
+def make_images(count: int, first: int = 0) -> Any:
     return np.stack([example_image(32, 32, variant=first + i) for i in range(count)])
 
 
@@ -88,13 +88,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     names = ("flat", "round", "square")
     for root, count, first in (("toys", COUNT, 0), ("drawings", COUNT // 2, 500)):
-        for number, image in enumerate(pictures(count, first)):
+        for number, image in enumerate(make_images(count, first)):
             path = tmp_path / root / names[number % 3] / f"{number}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(image).save(path)
     stored = tmp_path / "CIFAR-10-C"
     stored.mkdir()
-    np.save(stored / "fog.npy", pictures(5 * COUNT, 100))
+    np.save(stored / "fog.npy", make_images(5 * COUNT, 100))
     np.save(stored / "labels.npy", np.tile(np.arange(COUNT) % 10, 5))
     (tmp_path / "two.yaml").write_text(SUITE)
     (tmp_path / "nets.py").write_text(MODELS)
@@ -272,7 +272,7 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
 def test_a_dataset_of_one_class_is_reported(tmp_path: Path) -> None:
     """With one class, every prediction is correct, so an accuracy of 100 % needs a warning."""
     three = as_model(lambda shown: shown.mean(axis=(1, 2)), name="three", classes=3, version="1")
-    data = from_arrays("toys", pictures(4), np.zeros(4, int), classes=("red",))
+    data = from_arrays("toys", make_images(4), np.zeros(4, int), classes=("red",))
     suite = Suite(name="alone", version=1, dataset="toys")
     message = "Only one class competes, so three"
     alone = evaluate([three], suite, data, tmp_path / "alone", labels={"red": [1]})
@@ -474,7 +474,7 @@ def test_shifts_of_other_kinds_in_a_suite(tmp_path: Path) -> None:
     suite = Suite(
         name="others", version=1, dataset="toys", shifts=("test-shade@30", "test-shade@200", "test-spite")
     )
-    data = from_arrays("toys", pictures(30), labels=np.arange(30) % 10)
+    data = from_arrays("toys", make_images(30), labels=np.arange(30) % 10)
     found = evaluate([mean_net()], suite, data, tmp_path / "kept", seed=3)
     accuracy = {one.condition: one.accuracy for one in found.results}
     assert list(accuracy) == ["toys", "toys/test-shade@30", "toys/test-shade@200", "toys/test-spite"]

@@ -70,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with data, a suite, and what makes blocks small."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toys").mkdir()
-    np.save(tmp_path / "toys" / "images.npy", cluster_models.pictures())
+    np.save(tmp_path / "toys" / "images.npy", cluster_models.make_images())
     np.save(tmp_path / "toys" / "labels.npy", cluster_models.dataset().labels)
     (tmp_path / "small.yaml").write_text(
         "{name: small, version: 1, dataset: toys, scale: cifar, corruptions: [fog, contrast], "

@@ -61,7 +61,7 @@ def test_options_of_the_command(given: list[str], message: str) -> None:
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Told before anything else is done."""
+    """Reported before anything else is done."""
     known = builtins.__import__
 
     def without(name: str, *more: Any) -> Any:
@@ -90,14 +90,14 @@ def test_progress_names_the_fastest_nodes() -> None:
     assert _at(at) == ("toy toys/fog@1 50.0%; node5 250/s; node4 200/s; node3 150/s; 2 more nodes 150/s")
 
 
-ASKED = [0]
+CALLS = [0]
 
 
 def counting() -> Model:
     model = toy()
 
     def predict(images: Any) -> Any:
-        ASKED[0] += 1
+        CALLS[0] += 1
         return model(images)
 
     return as_model(predict, name="toy", classes=7, version="1")
@@ -133,7 +133,7 @@ def test_a_worker_waits_for_who_listens(
     monkeypatch.setattr(ray_worker, "_node_name", lambda: "here")
     monkeypatch.setattr(ray_worker, "MESSAGES", 16)
     packed, offered, cells = contents
-    ASKED[0] = 0
+    CALLS[0] = 0
     worker = Worker(Payload.of(packed), 0.0)
     for ticket in offered:
         worker.offer(ticket, cells)
@@ -141,9 +141,9 @@ def test_a_worker_waits_for_who_listens(
     while not worker._messages.full():
         full.wait(0.01)
     batches = 40 * len(cells)
-    assert ASKED[0] < batches / 2
+    assert CALLS[0] < batches / 2
     reports: Iterator[Report] = worker.reports()
-    stored, begun, answered = 0, 0, 0
+    stored, begun, finished = 0, 0, 0
     while stored < len(offered) * len(cells):
         report = next(reports)
         assert len(report.messages) <= MESSAGES
@@ -154,9 +154,9 @@ def test_a_worker_waits_for_who_listens(
                 case Started():
                     begun += 1
                 case BatchDone():
-                    answered += message.images
+                    finished += message.images
                 case StoredPredictions():
                     stored += 1
-    assert (begun, answered) == (len(offered), batches)
+    assert (begun, finished) == (len(offered), batches)
     evaluate([toy()], SUITE, dataset(40), tmp_path / "local", options=RunOptions(batch_size=1))
     assert rows(packed.store) == rows(FileStore(tmp_path / "local"))  # type: ignore[arg-type]

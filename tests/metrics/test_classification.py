@@ -20,10 +20,10 @@ from beaufort.metrics import (
     worst_classes,
 )
 
-ANSWERS = st.lists(st.tuples(st.integers(0, 5), st.permutations(range(6))), min_size=1, max_size=30)
+PREDICTIONS = st.lists(st.tuples(st.integers(0, 5), st.permutations(range(6))), min_size=1, max_size=30)
 
 
-@given(ANSWERS, st.integers(1, 6))
+@given(PREDICTIONS, st.integers(1, 6))
 def test_against_a_loop(outputs: list[tuple[int, list[int]]], k: int) -> None:
     labels, top = [label for label, _ in outputs], [row for _, row in outputs]
     right = sum(label in row[:k] for label, row in outputs)
@@ -33,7 +33,7 @@ def test_against_a_loop(outputs: list[tuple[int, list[int]]], k: int) -> None:
     assert accuracy(labels, predicted) == accuracy(labels, top)
 
 
-@given(ANSWERS)
+@given(PREDICTIONS)
 def test_by_class_against_a_loop(outputs: list[tuple[int, list[int]]]) -> None:
     labels, predicted = [label for label, _ in outputs], [row[0] for _, row in outputs]
     slow = {}
@@ -46,7 +46,7 @@ def test_by_class_against_a_loop(outputs: list[tuple[int, list[int]]]) -> None:
     assert all(one.n == labels.count(one.label) for one in worst)
 
 
-@given(ANSWERS, st.randoms(use_true_random=False))
+@given(PREDICTIONS, st.randoms(use_true_random=False))
 def test_order_does_not_matter(outputs: list[tuple[int, list[int]]], random: Any) -> None:
     mixed = random.sample(outputs, len(outputs))
 

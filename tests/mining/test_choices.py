@@ -81,7 +81,7 @@ def test_scorings_are_named() -> None:
         score_reply("", "a", "b", scoring="loose")
 
 
-def answered(*rows: tuple[str, bool, str]) -> list[ChoiceReply]:
+def replied(*rows: tuple[str, bool, str]) -> list[ChoiceReply]:
     return [
         ChoiceReply(TwoWayQuestion(image, "chair", "bucket", first), message)
         for image, first, message in rows
@@ -90,21 +90,21 @@ def answered(*rows: tuple[str, bool, str]) -> list[ChoiceReply]:
 
 def test_coverage_stands_beside_accuracy() -> None:
     output = ["chair"] * 6 + ["bucket"] * 2 + ["chair or bucket", "dunno"]
-    found = score_choices(answered(*((str(i), i % 2 == 0, text) for i, text in enumerate(output))))
+    found = score_choices(replied(*((str(i), i % 2 == 0, text) for i, text in enumerate(output))))
     nothing = {"refused": 0, "unreadable": 0}
     assert found.counts == {"right": 6, "wrong": 2, "both": 1, "neither": 1, **nothing}
     assert found.accuracy is not None
     assert found.accuracy.value == 0.75
     assert found.coverage.value == 0.8
     assert found.consistent is None
-    silent = score_choices(answered(("1", True, "?")))
+    silent = score_choices(replied(("1", True, "?")))
     assert silent.accuracy is None
     assert silent.coverage.value == 0
 
 
 def test_a_model_that_takes_the_first_has_a_position_bias() -> None:
     both = [(str(i), first, "chair" if first else "bucket") for i in range(20) for first in (True, False)]
-    found = score_choices(answered(*both))
+    found = score_choices(replied(*both))
     assert found.images == 20
     assert found.accuracy is not None
     assert found.position_bias is not None
@@ -112,33 +112,33 @@ def test_a_model_that_takes_the_first_has_a_position_bias() -> None:
     assert found.accuracy.value == 0.5
     assert found.position_bias.value == 1
     assert found.consistent.value == 0
-    once = score_choices(answered(*(row for i, row in enumerate(both) if i % 4 in (0, 3))))
+    once = score_choices(replied(*(row for i, row in enumerate(both) if i % 4 in (0, 3))))
     assert once.position_bias is not None
     assert once.position_bias.value == 1
     assert once.position_bias.low > 0.5
-    assert score_choices(answered(*both[::2])).position_bias is None
+    assert score_choices(replied(*both[::2])).position_bias is None
 
 
 class Stub:
     """An OpenAI-compatible service that replies by the pixel in the center of the image."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.troubles: list[int] = []
         self.odd: list[Reply] = []
         self.together: threading.Barrier | None = None
-        service = JsonService(self._answer)
+        service = JsonService(self._respond)
         self.address, self.close = f"{service.url}/v1", service.close
 
-    def _answer(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
+    def _respond(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         if self.troubles:
             return Reply(b"", self.troubles.pop(0))
         if self.odd:
             return self.odd.pop(0)
         if self.together is not None:
             self.together.wait()
-        self.asked.append({"path": path, **body})
+        self.requests.append({"path": path, **body})
         self.keys.append(headers.get("Authorization"))
         text, image = body["messages"][0]["content"]
         content = base64.b64decode(image["image_url"]["url"].partition(",")[2])
@@ -156,7 +156,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
 
 
 @pytest.fixture
-def asked(images: Path, tmp_path: Path) -> tuple[Dataset, tuple[TwoWayQuestion, ...]]:
+def set_and_questions(images: Path, tmp_path: Path) -> tuple[Dataset, tuple[TwoWayQuestion, ...]]:
     data, _ = open_generated(images)
     return data, make_questions(predict_set([middle()], data, tmp_path / "store"), "middle")
 
@@ -179,16 +179,18 @@ def test_distractors_are_the_wrong_favorites(images: Path, tmp_path: Path) -> No
         make_questions(predictions, "middle", orders="random")
 
 
-def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, questions = asked
+def test_a_service(
+    stub: Stub, set_and_questions: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, questions = set_and_questions
     monkeypatch.setenv("HOUSE_KEY", "open-sesame-123")
     model = load_chat_model(f"{stub.address}#tiny-vlm", token="HOUSE_KEY", sleep=lambda _: None)
     stub.troubles = [503, 429]
     path = tmp_path / "answers.jsonl"
     predicted = ask_questions(model, questions, data, path)
-    assert len(stub.asked) == len(questions) == 60
-    assert stub.asked[0]["path"] == "/v1/chat/completions"
-    assert stub.asked[0]["model"] == "tiny-vlm"
+    assert len(stub.requests) == len(questions) == 60
+    assert stub.requests[0]["path"] == "/v1/chat/completions"
+    assert stub.requests[0]["model"] == "tiny-vlm"
     assert set(stub.keys) == {"Bearer open-sesame-123"}
     assert "sesame" not in path.read_text()
     for one in predicted:
@@ -202,16 +204,16 @@ def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.M
     assert again == predicted
 
 
-def test_a_killed_query_can_be_repeated(stub: Stub, asked: Any, tmp_path: Path) -> None:
-    data, questions = asked
+def test_a_killed_query_can_be_repeated(stub: Stub, set_and_questions: Any, tmp_path: Path) -> None:
+    data, questions = set_and_questions
     model = load_chat_model(f"{stub.address}#tiny-vlm")
     path = tmp_path / "answers.jsonl"
     whole = ask_questions(model, questions, data, path)
     text = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(text[:31]) + text[31][:20])
-    stub.asked.clear()
+    stub.requests.clear()
     assert ask_questions(model, questions, data, path) == whole
-    assert len(stub.asked) == 30
+    assert len(stub.requests) == 30
     other = load_chat_model(f"{stub.address}#other")
     with pytest.raises(MiningError, match="different model"):
         ask_questions(other, questions, data, path)
@@ -223,8 +225,8 @@ def test_a_killed_query_can_be_repeated(stub: Stub, asked: Any, tmp_path: Path) 
         read_choices(path)
 
 
-def test_damaged_replies(stub: Stub, asked: Any, tmp_path: Path) -> None:
-    data, questions = asked
+def test_damaged_replies(stub: Stub, set_and_questions: Any, tmp_path: Path) -> None:
+    data, questions = set_and_questions
     path = tmp_path / "answers.jsonl"
     ask_questions(load_chat_model(f"{stub.address}#tiny-vlm"), questions, data, path)
     lines = path.read_text().splitlines()
@@ -258,8 +260,10 @@ ODD = {
 }
 
 
-def test_refusals_and_unreadable_replies_are_outcomes(stub: Stub, asked: Any, tmp_path: Path) -> None:
-    data, questions = asked
+def test_refusals_and_unreadable_replies_are_outcomes(
+    stub: Stub, set_and_questions: Any, tmp_path: Path
+) -> None:
+    data, questions = set_and_questions
     model = load_chat_model(f"{stub.address}#tiny", retries=0)
     stub.odd = [one for some in ODD.values() for one in some]
     path = tmp_path / "replies.jsonl"
@@ -267,21 +271,23 @@ def test_refusals_and_unreadable_replies_are_outcomes(stub: Stub, asked: Any, tm
     assert [one.problem for one in replies[:7]] == ["refused"] * 3 + ["unreadable"] * 4
     assert "policy" in replies[0].reply
     assert not any(one.problem for one in replies[7:])
-    assert len(stub.asked) == 53
+    assert len(stub.requests) == 53
     assert read_choices(path)[1] == replies
     scores = score_choices(replies)
     assert (scores.counts["refused"], scores.counts["unreadable"]) == (3, 4)
     assert scores.coverage.value == pytest.approx(53 / 60)
-    stub.asked.clear()
+    stub.requests.clear()
     assert ask_questions(model, questions, data, path) == replies
-    assert not stub.asked
+    assert not stub.requests
     parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "cup"}]
     stub.odd = [Reply({"choices": [{"message": {"content": parts}}]})]
     assert model.reply(Image.new("RGB", (32, 32)), "?") == "a cup"
 
 
-def test_other_rejected_requests_end_it_and_keep_replies(stub: Stub, asked: Any, tmp_path: Path) -> None:
-    data, questions = asked
+def test_other_rejected_requests_end_it_and_keep_replies(
+    stub: Stub, set_and_questions: Any, tmp_path: Path
+) -> None:
+    data, questions = set_and_questions
     model = load_chat_model(f"{stub.address}#tiny", retries=0, requests=4)
     path = tmp_path / "replies.jsonl"
     ask_questions(model, questions[:20], data, path)
@@ -292,8 +298,8 @@ def test_other_rejected_requests_end_it_and_keep_replies(stub: Stub, asked: Any,
     assert len(ask_questions(model, questions, data, path)) == 60
 
 
-def test_concurrent_requests(stub: Stub, asked: Any, tmp_path: Path) -> None:
-    data, questions = asked
+def test_concurrent_requests(stub: Stub, set_and_questions: Any, tmp_path: Path) -> None:
+    data, questions = set_and_questions
     one_by_one = ask_questions(load_chat_model(f"{stub.address}#tiny"), questions, data, tmp_path / "a.jsonl")
     stub.together = threading.Barrier(4, timeout=20)  # passes only if four requests are open
     seen: list[int] = []
@@ -346,7 +352,7 @@ def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
 
     for option in ("--scoring", "--orders"):
         assert call("--model", f"{stub.address}#tiny", option, "other").exit_code == 2
-        assert not stub.asked  # it is told first
+        assert not stub.requests  # it is told first
     result = call("--model", f"{stub.address}#tiny", "--orders", "both")
     assert result.exit_code == 0, result.output
     assert "60 images, 120 questions" in result.output
@@ -362,12 +368,12 @@ def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
     assert "Two-way choice" in (tmp_path / "out" / "index.html").read_text()
 
 
-def test_a_tiny_llava(asked: Any, tmp_path: Path) -> None:
+def test_a_tiny_llava(set_and_questions: Any, tmp_path: Path) -> None:
     """The real loading and generating code of transformers, on random weights."""
     pytest.importorskip("transformers", reason="transformers is not installed; the extra transformers has it")
     from tests.mining.tiny import save_tiny_llava
 
-    data, questions = asked
+    data, questions = set_and_questions
     save_tiny_llava(tmp_path / "llava")
     model = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
     predicted = ask_questions(model, questions[:3], data, tmp_path / "answers.jsonl")

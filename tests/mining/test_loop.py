@@ -23,7 +23,7 @@ def run(*words: Any) -> str:
     return result.output
 
 
-def refused(*words: Any) -> str:
+def failing(*words: Any) -> str:
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 2, result.output
     return " ".join(result.output.split())
@@ -43,7 +43,7 @@ def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     run("review", "create", "world.review", "images/kept.csv", "--set", "votes=2")
     export = ("mine", "export", "images", "selection/selection.csv", "set")
-    assert "open or tied" in refused(*export, "--review", "world.review")
+    assert "open or tied" in failing(*export, "--review", "world.review")
     review = open_review(tmp_path / "world.review")
     judge(review, ("ann", "bob"), "leaf")
     review.close()
@@ -70,15 +70,15 @@ def test_invalid_steps_are_reported_and_lose_nothing(images: Path, tmp_path: Pat
     cutouts = images.parent.parent
     make_cutouts(tmp_path / "cutouts")
     generator = ("--generator", f"composite:{tmp_path / 'cutouts'}", "--set", "size=32")
-    output = refused("mine", "generate", edited, images, *generator)
+    output = failing("mine", "generate", edited, images, *generator)
     assert "is not in the plan" in output
     assert "restore the row" in output
     (tmp_path / "cutouts" / "cup" / "1.png").unlink()
-    assert "no images for the category" in refused("mine", "generate", plan, images, *generator)
+    assert "no images for the category" in failing("mine", "generate", plan, images, *generator)
     select = ("mine", "select", images, "--surrogates", f"{WORLD}:bold", "--store", tmp_path / "store")
     labels = tmp_path / "labels.json"
     labels.write_text('{"cup": [0], "kite": [1]}')
-    output = refused(*select, "--labels", labels, "--output", tmp_path / "out")
+    output = failing(*select, "--labels", labels, "--output", tmp_path / "out")
     assert "lacks 1 class of images (first: 'leaf')" in output
     after = {path: path.read_bytes() for path in images.rglob("*") if path.is_file()}
     assert after == before
@@ -92,4 +92,4 @@ def test_two_servers_on_one_review(images: Path, tmp_path: Path) -> None:
     )
     run("review", "create", tmp_path / "one.review", images / "list.csv")
     with only_server(tmp_path / "one.review"):
-        assert "already being served" in refused("review", "serve", tmp_path / "one.review")
+        assert "already being served" in failing("review", "serve", tmp_path / "one.review")

@@ -39,7 +39,17 @@ from beaufort.mining import (
 from beaufort.mining.selection import _controls, parse_rule
 from beaufort.models import as_model
 from beaufort.store import FileStore
-from tests.mining.world import CATEGORIES, WIDE_LABELS, bold, close, faint, middle, shares, vague, wide
+from tests.mining.world import (
+    CATEGORIES,
+    WIDE_LABELS,
+    bold,
+    class_fractions,
+    close,
+    faint,
+    middle,
+    vague,
+    wide,
+)
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -56,7 +66,7 @@ def selection(images: Path, tmp_path: Path) -> MinedSelection:
 def test_kept_images_are_failures_of_all_surrogates(selection: MinedSelection) -> None:
     pixels = np.stack([np.asarray(Image.open(one.path)) for one in selection.images])
     expected = np.array([CATEGORIES.index(one.item.category) for one in selection.images])
-    wrong = [shares(pixels, *setting).argmax(axis=1) != expected for setting in ((120, 0), (60, 6))]
+    wrong = [class_fractions(pixels, *setting).argmax(axis=1) != expected for setting in ((120, 0), (60, 6))]
     assert selection.kept.tolist() == (wrong[0] & wrong[1]).tolist()
     assert 0 < selection.kept.sum() < len(expected)
     either = select(selection.predictions, selection.images, ["bold", "middle"], rule="1-of-2")

@@ -42,7 +42,7 @@ def make_images(folder: Path, *, each: int = 2) -> Path:
     return folder / "images"
 
 
-def shares(images: NDArray[np.uint8], margin: int, corner: int) -> NDArray[np.float32]:
+def class_fractions(images: NDArray[np.uint8], margin: int, corner: int) -> NDArray[np.float32]:
     """How much of each image is red, blue and green, by so many levels, without a border."""
     inner = images[:, corner : 32 - corner, corner : 32 - corner].astype(np.int64)
     found = []
@@ -55,7 +55,7 @@ def shares(images: NDArray[np.uint8], margin: int, corner: int) -> NDArray[np.fl
 
 def color_model(name: str, margin: int, corner: int) -> Model:
     return as_model(
-        lambda images: shares(images, margin, corner),
+        lambda images: class_fractions(images, margin, corner),
         name=name,
         classes=list(CATEGORIES),
         version=f"{margin} {corner}",
@@ -109,7 +109,7 @@ def wide() -> Model:
     """Six outputs: each category is two of them, in another order."""
 
     def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        cup, kite, leaf = shares(images, 60, 6).T
+        cup, kite, leaf = class_fractions(images, 60, 6).T
         return np.stack([leaf, kite, cup, cup * 0.9, kite * 0.9, np.full_like(cup, 0.0005)], axis=1)
 
     return as_model(predict, name="wide", classes=6, version="wide")

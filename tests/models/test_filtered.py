@@ -38,7 +38,7 @@ def net(**options: Any) -> Model:
     return as_model(linear, **{**usual, **options})
 
 
-def pictures(side: int, count: int = 5) -> NDArray[np.uint8]:
+def make_images(side: int, count: int = 5) -> NDArray[np.uint8]:
     return np.stack([example_image(side, side, 3, variant=i) for i in range(count)])
 
 
@@ -58,14 +58,14 @@ def ten_crops_by_hand(image: NDArray[np.uint8], size: int) -> list[NDArray[np.ui
 
 
 def test_a_filter_comes_before_the_model() -> None:
-    images = pictures(12)
+    images = make_images(12)
     plain, filtered = net(), with_filter(net(), "clahe:tiles=2")
     np.testing.assert_array_equal(filtered(images), plain(load_filter("clahe:tiles=2")(images)))
     assert (filtered(images) != plain(images)).any()
 
 
 def test_filters_see_images_of_the_input_size() -> None:
-    images = pictures(24)
+    images = make_images(24)
     plain = net()
     small = plain.spec.preprocessing.fit(images)
     np.testing.assert_array_equal(with_filter(plain, "stretch")(images), plain(load_filter("stretch")(small)))
@@ -73,15 +73,15 @@ def test_filters_see_images_of_the_input_size() -> None:
 
 def test_ten_crops_are_those_of_a_plain_loop() -> None:
     plain = net()
-    large = pictures(16)
+    large = make_images(16)
     predicted = with_filter(plain, "ten-crop:side=16")(large)
     for image, output in zip(large, predicted, strict=True):
         fractions = [
             softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
         ]
         np.testing.assert_allclose(np.exp(output), np.mean(fractions, axis=0), rtol=1e-5)
-    padded = np.pad(pictures(12), ((0, 0), (2, 2), (2, 2), (0, 0)), mode="reflect")
-    for image, output in zip(padded, with_filter(plain, "ten-crop:pad=2")(pictures(12)), strict=True):
+    padded = np.pad(make_images(12), ((0, 0), (2, 2), (2, 2), (0, 0)), mode="reflect")
+    for image, output in zip(padded, with_filter(plain, "ten-crop:pad=2")(make_images(12)), strict=True):
         fractions = [
             softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
         ]
@@ -89,7 +89,7 @@ def test_ten_crops_are_those_of_a_plain_loop() -> None:
 
 
 def test_a_grid_of_one_is_the_middle_crop() -> None:
-    plain, large = net(), pictures(16)
+    plain, large = net(), make_images(16)
     one = with_filter(plain, "multi-crop:grid=1,mirror=no,side=16")(large)
     np.testing.assert_allclose(softmax(one), softmax(plain(large[:, 2:14, 2:14])), rtol=1e-5)
     nine = with_filter(plain, "multi-crop:side=16,mirror=no")(large)
@@ -158,7 +158,7 @@ def test_the_digest_covers_stretched_views() -> None:
 
 
 def test_filters_come_before_and_after_views_in_their_order() -> None:
-    plain, large = net(), pictures(16)
+    plain, large = net(), make_images(16)
     before = with_filter(plain, ["stretch", "ten-crop:side=16"])(large)
     after = with_filter(plain, ["ten-crop:side=16", "stretch"])(large)
     bare = with_filter(plain, "ten-crop:side=16")
@@ -178,7 +178,7 @@ def test_name_and_digest() -> None:
 
 
 def test_the_filter_of_a_filtered_model_comes_first() -> None:
-    images = pictures(12)
+    images = make_images(12)
     plain, inner = net(), with_filter(net(), "clahe:tiles=2", threads=1)
     both = with_filter(inner, "stretch")
     assert both.spec == with_filter(plain, ["stretch", "clahe:tiles=2"]).spec  # and so their digests
@@ -205,12 +205,12 @@ def test_probabilities_are_found_behind_views(options: dict[str, Any]) -> None:
     assert isinstance(wrong, Network)
     wrong = replace(wrong, forward=lambda batch: softmax(linear(batch)))
     for image_filter, level, images in (
-        ("clahe:tiles=2", "warning", pictures(12)),
-        ("ten-crop:side=16", "problem", pictures(16)),
+        ("clahe:tiles=2", "warning", make_images(12)),
+        ("ten-crop:side=16", "problem", make_images(16)),
     ):
         (found,) = check_model(with_filter(wrong, image_filter), images=images)
         assert (found.check, found.level) == ("logits", level)
-    assert check_model(with_filter(net(**options), "ten-crop:side=16"), images=pictures(16)) == []
+    assert check_model(with_filter(net(**options), "ten-crop:side=16"), images=make_images(16)) == []
 
 
 def test_a_wrong_range_is_found_behind_an_image_filter() -> None:
@@ -252,18 +252,18 @@ def test_crops_larger_than_the_image_are_rejected_at_once(image_filter: str, mes
 def test_floats_and_models_without_a_size_are_rejected() -> None:
     message = "got dtype float32; an image filter comes before values are scaled"
     with pytest.raises(ImageTypeError, match=message):
-        with_filter(net(), "clahe")(pictures(12).astype(np.float32))
+        with_filter(net(), "clahe")(make_images(12).astype(np.float32))
     wrong: Any = ["photo.jpg"]
     with pytest.raises(ImageTypeError, match=r"images must be a uint8 array \(n, h, w, 1 or 3\), got list"):
         with_filter(net(), "clahe")(wrong)
     free = as_model(lambda images: images.mean(axis=(1, 2), dtype=np.float32), name="free")
     with pytest.raises(OptionError, match="ten-crop requires an input size, which free does not have"):
-        with_filter(free, "ten-crop")(pictures(12))
-    assert with_filter(free, "stretch")(pictures(20)).shape == (5, 3)
+        with_filter(free, "ten-crop")(make_images(12))
+    assert with_filter(free, "stretch")(make_images(20)).shape == (5, 3)
     with pytest.raises(OptionError, match="ten-crop makes several views"):
-        load_filter("ten-crop")(pictures(12))
+        load_filter("ten-crop")(make_images(12))
     for resize in (12, None):
-        assert with_filter(net(resize=resize), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+        assert with_filter(net(resize=resize), "ten-crop")(make_images(12)[:0]).shape == (0, CLASSES)
 
 
 def test_only_models_can_be_filtered() -> None:
@@ -279,7 +279,7 @@ def test_only_models_can_be_filtered() -> None:
 
 def test_tensors_give_the_same_predictions_as_arrays() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
-    images = pictures(20)
+    images = make_images(20)
     for image_filter in ("clahe:tiles=2", "ten-crop"):
         model = with_filter(net(), image_filter)
         np.testing.assert_array_equal(model(torch.from_numpy(images)), model(images))
@@ -291,7 +291,7 @@ def test_tensors_give_the_same_predictions_as_arrays() -> None:
 
 
 def test_stores_distinguish_models_with_an_image_filter(tmp_path: Path) -> None:
-    images, labels = pictures(28)[..., :1], np.arange(5)
+    images, labels = make_images(28)[..., :1], np.arange(5)
     models = [LazyModel("demo:digits"), LazyModel("demo:digits", {"filter": ["stretch"]})]
     data = (images, labels)
     first = evaluate(models, ["contrast"], data, tmp_path / "store")

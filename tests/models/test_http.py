@@ -31,15 +31,15 @@ class Service:
     """A server that notes what it was asked; `answers` are used up one by one, the last stays."""
 
     def __init__(self) -> None:
-        self.answers: list[tuple[int, Any, dict[str, str]] | None] = [None]
-        self.asked: list[dict[str, Any]] = []
-        service = JsonService(self._answer)
+        self.replies: list[tuple[int, Any, dict[str, str]] | None] = [None]
+        self.requests: list[dict[str, Any]] = []
+        service = JsonService(self._respond)
         self.server, self.close = service.server, service.close
         self.address = f"{service.url}/classify"
 
-    def _answer(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
-        self.asked.append({"headers": headers, "images": body["images"]})
-        output = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+    def _respond(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        self.requests.append({"headers": headers, "images": body["images"]})
+        output = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         status, content, more = output or (200, {"logits": means(body["images"])}, {})
         return Reply(content, status, more)
 
@@ -61,7 +61,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 def test_protocol(service: Service, photos: NDArray[np.uint8]) -> None:
     model = load_model(service.address, classes=3, version="7", max_batch=4)
     np.testing.assert_allclose(model(photos), photos.mean(axis=(1, 2)), rtol=1e-5)
-    assert [len(one["images"]) for one in service.asked] == [4, 2]
+    assert [len(one["images"]) for one in service.requests] == [4, 2]
     assert model.spec.source == service.address
     assert model.spec.reusable
     assert not load_model(service.address).spec.reusable
@@ -69,40 +69,40 @@ def test_protocol(service: Service, photos: NDArray[np.uint8]) -> None:
 
 def test_images_can_be_resized_first(service: Service, photos: NDArray[np.uint8]) -> None:
     load_model(service.address, input_size=16)(photos[:1])
-    image = Image.open(io.BytesIO(base64.b64decode(service.asked[0]["images"][0])))
+    image = Image.open(io.BytesIO(base64.b64decode(service.requests[0]["images"][0])))
     assert image.size == (16, 16)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
 def test_temporary_errors_are_retried(service: Service, photos: NDArray[np.uint8], status: int) -> None:
-    service.answers = [(status, b"later", {}), (status, b"later", {}), None]
+    service.replies = [(status, b"later", {}), (status, b"later", {}), None]
     assert load_model(service.address)(photos).shape == (6, 3)
-    assert len(service.asked) == 3
+    assert len(service.requests) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 302])
 def test_rejections_are_final(service: Service, photos: NDArray[np.uint8], status: int) -> None:
-    service.answers = [(status, b"no such thing", {"Location": "http://127.0.0.1:9/"})]
+    service.replies = [(status, b"no such thing", {"Location": "http://127.0.0.1:9/"})]
     with pytest.raises(ModelError, match=f"status {status}, no such thing"):
         load_model(service.address)(photos)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 def test_retries_end(service: Service, photos: NDArray[np.uint8]) -> None:
-    service.answers = [(503, b"busy", {})]
+    service.replies = [(503, b"busy", {})]
     with pytest.raises(ModelError, match=r"3 attempts.*status 503, busy"):
         load_model(service.address, retries=2)(photos)
-    assert len(service.asked) == 3
+    assert len(service.requests) == 3
 
 
 def test_retry_after(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     one = adapter.Service(service.address, None, 60, 2, None, sleep=waits.append)
-    service.answers = [(429, b"", {"Retry-After": "3"}), (503, b"", {}), None]
+    service.replies = [(429, b"", {"Retry-After": "3"}), (503, b"", {}), None]
     one.classify(photos)
     assert waits[0] == 3
     assert 0.01 <= waits[1] <= 0.02
-    service.answers = [(429, b"", {"Retry-After": "4000"})]
+    service.replies = [(429, b"", {"Retry-After": "4000"})]
     with pytest.raises(ModelError, match="4000 s"):
         one.classify(photos)
     assert adapter._seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 0
@@ -135,7 +135,7 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
     assert "HOUSE" not in str(caught.value)
     monkeypatch.setenv("HOUSE_TOKEN", "s3cret")
     model(photos)
-    assert service.asked[0]["headers"]["Authorization"] == "Bearer s3cret"
+    assert service.requests[0]["headers"]["Authorization"] == "Bearer s3cret"
     assert "s3cret" not in repr(model)
     assert "TOKEN" not in json.dumps(model.spec.to_dict())
 
@@ -153,7 +153,7 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
     ],
 )
 def test_invalid_responses(service: Service, photos: NDArray[np.uint8], content: Any, message: str) -> None:
-    service.answers = [(200, content, {})]
+    service.replies = [(200, content, {})]
     with pytest.raises(ModelError, match=message):
         load_model(service.address, version="7")(photos)
 
@@ -197,7 +197,7 @@ def test_connections_are_kept(photos: NDArray[np.uint8], monkeypatch: pytest.Mon
 
     monkeypatch.setattr(running.server, "process_request", noted)
     load_model(running.address, max_batch=1)(photos)
-    assert (len(running.asked), len(places)) == (6, 1)
+    assert (len(running.requests), len(places)) == (6, 1)
     running.close()
 
 
@@ -228,6 +228,6 @@ def test_both_timeouts_name_the_time_limit() -> None:
 
 
 def test_incomplete_responses_are_retried(service: Service, photos: NDArray[np.uint8]) -> None:
-    service.answers = [(200, b'{"logits": [[1, 2', {"Content-Length": "400"}), None]
+    service.replies = [(200, b'{"logits": [[1, 2', {"Content-Length": "400"}), None]
     assert load_model(service.address)(photos).shape == (6, 3)
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2

@@ -23,7 +23,7 @@ from tests.models.models_nets import onnx_linear
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def session_answer(path: Path, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+def session_logits(path: Path, batch: NDArray[np.float32]) -> NDArray[np.float32]:
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return np.asarray(session.run(None, {session.get_inputs()[0].name: batch})[0])
 
@@ -33,7 +33,7 @@ def test_equals_the_runtime(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
     model = load_model(f"onnx:{path}", threads=1, device="cpu", mean=(0.5, 0.4, 0.3), std=0.5)
     assert (model.spec.classes, model.spec.input_size, model.spec.name) == (4, (32, 32), "net")
     prepared = model.spec.preprocessing.apply(photos)
-    np.testing.assert_array_equal(model(photos), session_answer(path, prepared))
+    np.testing.assert_array_equal(model(photos), session_logits(path, prepared))
 
 
 @pytest.mark.parametrize("batch", [1, 4])

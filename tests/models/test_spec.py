@@ -106,11 +106,13 @@ def test_module_digest_changes_with_layers_that_have_no_weights() -> None:
 def test_module_digest_has_no_address_in_it() -> None:
     torch = pytest.importorskip("torch")
 
-    class Told(torch.nn.Identity):  # type: ignore[misc, name-defined]
+    class Described(torch.nn.Identity):  # type: ignore[misc, name-defined]
         def extra_repr(self) -> str:
             return repr(object())
 
-    digests = {as_model(torch.nn.Sequential(tiny_net(), Told()), input_size=32).spec.digest for _ in "ab"}
+    digests = {
+        as_model(torch.nn.Sequential(tiny_net(), Described()), input_size=32).spec.digest for _ in "ab"
+    }
     assert len(digests) == 1
 
 

@@ -43,7 +43,7 @@ def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("torch_arch", None)
 
 
-def own_answer(net: Any, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+def own_logits(net: Any, batch: NDArray[np.float32]) -> NDArray[np.float32]:
     with torch.inference_mode():
         return np.asarray(net.eval()(torch.from_numpy(batch)), np.float32)
 
@@ -54,7 +54,7 @@ def test_module_equals_itself(photos: NDArray[np.uint8], channels_last: bool) ->
     model = as_model(net, input_size=32, mean=0.5, std=0.25, channels_last=channels_last, device="cpu")
     assert isinstance(model, Network)
     assert (model.spec.classes, model.device) == (5, "cpu")
-    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    expected = own_logits(net, model.spec.preprocessing.apply(photos))
     np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(model(photos), model(photos))
 
@@ -99,7 +99,7 @@ def test_state_dict(tmp_path: Path, photos: NDArray[np.uint8], arch: str) -> Non
         half,
     )
     model = load_model(f"torch:{plain}", arch=arch, input_size=32)
-    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    expected = own_logits(net, model.spec.preprocessing.apply(photos))
     np.testing.assert_allclose(model(photos), expected, rtol=1e-6, atol=1e-6)
     other = load_model(f"torch:{wrapped}", arch=arch, input_size=32)
     assert other.spec.digest == model.spec.digest
@@ -113,7 +113,7 @@ def test_safetensors(tmp_path: Path, photos: NDArray[np.uint8], arch: str) -> No
     safetensors.save_file(net.state_dict(), tmp_path / "net.safetensors")
     model = load_model(f"torch:{tmp_path}/net.safetensors", arch=arch, input_size=32)
     np.testing.assert_allclose(
-        model(photos), own_answer(net, model.spec.preprocessing.apply(photos)), rtol=1e-6, atol=1e-6
+        model(photos), own_logits(net, model.spec.preprocessing.apply(photos)), rtol=1e-6, atol=1e-6
     )
     (tmp_path / "bad.safetensors").write_bytes(b"nothing")
     with pytest.raises(ModelFileError):
@@ -171,7 +171,7 @@ def test_exported_program(tmp_path: Path, photos: NDArray[np.uint8], batch: int 
     net = export(tmp_path / "net.pt2", batch=batch)
     model = load_model(str(tmp_path / "net.pt2"), mean=0.5)
     assert (model.spec.input_size, model.spec.classes) == ((32, 32), 5)
-    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    expected = own_logits(net, model.spec.preprocessing.apply(photos))
     np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(OptionError, match="arch cannot be used"):
         load_model(str(tmp_path / "net.pt2"), arch="python:a:b")

@@ -89,7 +89,7 @@ class Proxy:
     upstream: str
     faults: Callable[[Request], str | None] = lambda request: None
     """The name of a fault for a request; None for none."""
-    asked: list[Request] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     listings: dict[str, list[tuple[int, list[tuple[str, str]], bytes]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -138,8 +138,8 @@ class Proxy:
 
     def take(self, method: str, path: str) -> Request:
         with self._lock:
-            request = Request(method, path, len(self.asked))
-            self.asked.append(request)
+            request = Request(method, path, len(self.requests))
+            self.requests.append(request)
             return request
 
 
@@ -165,13 +165,13 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             body = self.rfile.read(length)
             if fault is None:
-                self._answer(request, *self._ask(body))
+                self._respond(request, *self._forward(body))
             else:
                 getattr(self, "_" + fault.replace(" ", "_"))(request, body)
 
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _any  # noqa: N815
 
-    def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         upstream = http.client.HTTPConnection(self.owner.upstream.removeprefix("http://"), timeout=600)
         passed = {k: v for k, v in self.headers.items() if k.lower() not in ("expect", "connection")}
         upstream.request(self.command, self.path, body, passed)
@@ -183,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = result.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
         return result.status, [*headers, ("Content-Length", length or "0")], content
 
-    def _answer(self, request: Request, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
+    def _respond(self, request: Request, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         if request.lists and self.owner.lag:
             predicted = self.owner.listings[request.path]
             predicted.append((status, headers, content))
@@ -204,38 +204,38 @@ class _Handler(BaseHTTPRequestHandler):
     # Faults
 
     def _error_500(self, request: Request, body: bytes) -> None:
-        self._refuse(500, "InternalError", "We encountered an error.")
+        self._reject(500, "InternalError", "We encountered an error.")
 
     def _slow_down(self, request: Request, body: bytes) -> None:
-        self._refuse(503, "SlowDown", "Please reduce your request rate.")
+        self._reject(503, "SlowDown", "Please reduce your request rate.")
 
     def _denied(self, request: Request, body: bytes) -> None:
-        self._refuse(403, "AccessDenied", "Access Denied")
+        self._reject(403, "AccessDenied", "Access Denied")
 
-    def _refuse(self, status: int, code: str, message: str) -> None:
+    def _reject(self, status: int, code: str, message: str) -> None:
         content = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
         self._head(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def _no_answer(self, request: Request, body: bytes) -> None:
+    def _no_response(self, request: Request, body: bytes) -> None:
         self.owner.closing.wait(60)
         self._hang_up()
 
     def _cut(self, request: Request, body: bytes) -> None:
         """Half of the body, and no more."""
-        status, headers, content = self._ask(body)
+        status, headers, content = self._forward(body)
         self._head(status, headers)
         self.wfile.write(content[: len(content) // 2])
         self._hang_up()
 
-    def _lost_answer(self, request: Request, body: bytes) -> None:
+    def _lost_response(self, request: Request, body: bytes) -> None:
         """Complete the request but close the connection without a response."""
-        self._ask(body)
+        self._forward(body)
         self._hang_up()
 
     def _slow(self, request: Request, body: bytes) -> None:
-        status, headers, content = self._ask(body)
+        status, headers, content = self._forward(body)
         self._head(status, headers)
         for start in range(0, len(content), max(1, len(content) // 4)):
             time.sleep(0.02)
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
-FAULTS = ("error 500", "slow down", "no answer", "cut", "cut upload", "lost answer", "slow")
+FAULTS = ("error 500", "slow down", "no response", "cut", "cut upload", "lost response", "slow")
 
 
 def serve() -> None:

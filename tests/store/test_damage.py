@@ -18,7 +18,7 @@ from beaufort.store import Cell, FaultyFileError, FileStore, Kind, StoreError, q
 from beaufort.store._format import DamagedError, decode, encode
 from beaufort.store._local import LocalDisk
 from tests.torture.flips import flip_bits, flipped
-from tests.torture.stores import answers, cell, old_bytes, rows_in_python, rows_in_sql, write_old
+from tests.torture.stores import cell, make_predictions, old_bytes, rows_in_python, rows_in_sql, write_old
 
 Fill = Callable[..., FileStore]
 NEWER = {b"beaufort.format": b"99"}
@@ -34,9 +34,9 @@ def small_store(root: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> FileS
     for name in ("net", "other"):
         for start in (0, 30):
             if old:
-                write_old(root, cell(name), start, answers(start, start + 30))
+                write_old(root, cell(name), start, make_predictions(start, start + 30))
             else:
-                store.write(cell(name), start, answers(start, start + 30), {"host": "here"})
+                store.write(cell(name), start, make_predictions(start, start + 30), {"host": "here"})
     monkeypatch.setattr("beaufort.store._index._LEAST_NEW_FOOTERS", 1)
     query(store, "select 1 from cells")
     assert (root / "index.parquet").is_file()
@@ -54,7 +54,7 @@ def test_a_flipped_bit_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert not found.wrong, found.wrong[:5]
     if not old:
         assert not found.unseen, found.unseen[:5]
-    assert found.refused > found.tried / 2
+    assert found.rejected > found.tried / 2
 
 
 def test_a_flipped_bit_in_a_record_of_a_run(tmp_path: Path, fill: Fill) -> None:
@@ -66,8 +66,8 @@ def test_a_flipped_bit_in_a_record_of_a_run(tmp_path: Path, fill: Fill) -> None:
 
 
 def test_every_bit_of_a_file() -> None:
-    content = encode(answers(0, 3), {"note": "text"})
-    assert decode(content)[0].equals(answers(0, 3))
+    content = encode(make_predictions(0, 3), {"note": "text"})
+    assert decode(content)[0].equals(make_predictions(0, 3))
     for place in range(len(content)):
         wrong = bytearray(content)
         wrong[place] ^= 1 << place % 8
@@ -78,26 +78,26 @@ def test_every_bit_of_a_file() -> None:
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 100, 2000, -1])
 def test_a_file_that_is_cut_short(length: int) -> None:
     with pytest.raises(DamagedError):
-        decode(encode(answers(0, 20), {})[:length])
+        decode(encode(make_predictions(0, 20), {})[:length])
 
 
 def test_a_name_that_looks_like_a_seal(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     odd = cell("beaufort.seal\t" + "0" * 32, facts="beaufort.format 99")
-    store.write(odd, 0, answers(0, 20), {"note": "beaufort.seal " + "f" * 32})
+    store.write(odd, 0, make_predictions(0, 20), {"note": "beaufort.seal " + "f" * 32})
     assert rows_in_python(store)[odd.fingerprint]
     assert not store.verify()
 
 
 def test_the_first_format_is_read_and_gathered(tmp_path: Path) -> None:
     for start in (0, 20):
-        write_old(tmp_path, cell(), start, answers(start, start + 20))
+        write_old(tmp_path, cell(), start, make_predictions(start, start + 20))
     store = FileStore(tmp_path)
     assert not store.verify()
     assert store.missing(cell(), 50) == [(40, 50)]
-    store.write(cell(), 40, answers(40, 50))
+    store.write(cell(), 40, make_predictions(40, 50))
     before = store.read(cell())
-    assert before.drop_columns(["place"]).equals(answers(0, 50))
+    assert before.drop_columns(["place"]).equals(make_predictions(0, 50))
     assert rows_in_sql(store)["cells"][0]["images"] == 50
     assert store.gather(cell()) is not None
     assert store.read(cell()).equals(before)
@@ -114,23 +114,23 @@ def damage_footer(path: Path) -> None:
 @pytest.mark.parametrize("damage", [damage_rows, damage_footer])
 def test_the_next_run_does_it_again(tmp_path: Path, damage: Any) -> None:
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 60))
+    piece = store.write(cell(), 0, make_predictions(0, 60))
     damage(tmp_path / piece.path)
     with pytest.raises(FaultyFileError, match=f"{Path(piece.path).name} is damaged"):
         store.read(cell())
     assert store.missing(cell(), 60) == [(0, 60)]
     for start in (0, 20, 40):
-        store.write(cell(), start, answers(start, start + 20))
+        store.write(cell(), start, make_predictions(start, start + 20))
     store.gather(cell())
-    assert store.read(cell()).drop_columns(["place"]).equals(answers(0, 60))
+    assert store.read(cell()).drop_columns(["place"]).equals(make_predictions(0, 60))
     assert not store.verify()
 
 
 def test_a_damaged_file_that_was_made_anew_under_other_names_is_set_aside(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    damaged = store.write(cell(), 0, answers(0, 30))
+    damaged = store.write(cell(), 0, make_predictions(0, 30))
     damage_rows(tmp_path / damaged.path)
-    store.write(cell(), 0, answers(0, 50))
+    store.write(cell(), 0, make_predictions(0, 50))
     store.gather(cell())
     assert [piece.stop for piece in store.pieces()] == [50]
     assert (tmp_path / "quarantine" / damaged.path).is_file()
@@ -139,13 +139,13 @@ def test_a_damaged_file_that_was_made_anew_under_other_names_is_set_aside(tmp_pa
 
 def test_rows_of_a_damaged_file_that_another_has_too(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 30))
-    large = store.write(cell(), 0, answers(0, 50))
+    store.write(cell(), 0, make_predictions(0, 30))
+    large = store.write(cell(), 0, make_predictions(0, 50))
     damage_rows(tmp_path / large.path)
     with pytest.raises(FaultyFileError, match=r"0-50\.parquet"):
         store.read(cell())  # 20 rows would be left out
-    store.write(cell(), 20, answers(20, 50))
-    assert store.read(cell()).drop_columns(["place"]).equals(answers(0, 50))
+    store.write(cell(), 20, make_predictions(20, 50))
+    assert store.read(cell()).drop_columns(["place"]).equals(make_predictions(0, 50))
 
 
 @pytest.mark.parametrize("damage", [damage_rows, damage_footer])
@@ -182,7 +182,7 @@ class Flaky(LocalDisk):
 @pytest.mark.parametrize("error", [TimeoutError, PermissionError, OSError, InterruptedError])
 def test_temporarily_unreadable_files_are_not_damaged(tmp_path: Path, error: type[OSError]) -> None:
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 20))
+    piece = store.write(cell(), 0, make_predictions(0, 20))
     store.disk = Flaky(str(tmp_path), error)
     findings = store.collect(delete=True)
     assert [(finding.path, finding.kind) for finding in findings] == [(piece.path, Kind.unreadable)]
@@ -198,7 +198,7 @@ def test_temporarily_unreadable_files_are_not_damaged(tmp_path: Path, error: typ
 
 def test_a_moment_of_trouble_is_waited_out(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     store.disk = Flaky(str(tmp_path), TimeoutError, times=2)
     assert store.read(cell()).num_rows == 20
 
@@ -206,10 +206,10 @@ def test_a_moment_of_trouble_is_waited_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("base", ["old", "now"])
 def test_a_newer_format_is_left_alone(tmp_path: Path, base: str) -> None:
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 20))
+    piece = store.write(cell(), 0, make_predictions(0, 20))
     path = tmp_path / piece.path
     if base == "old":
-        path.write_bytes(old_bytes(cell(), answers(0, 20), format="99"))
+        path.write_bytes(old_bytes(cell(), make_predictions(0, 20), format="99"))
     else:  # the notes of today's format are copied, and so is a seal that does not fit
         table = pq.ParquetFile(path).read()
         notes = pq.read_metadata(path).metadata or {}
@@ -225,7 +225,7 @@ def test_a_newer_format_is_left_alone(tmp_path: Path, base: str) -> None:
 
 
 def test_one_wrong_digit_does_not_make_a_file_newer() -> None:
-    content = encode(answers(0, 3), {})
+    content = encode(make_predictions(0, 3), {})
     place = content.rindex(b"beaufort.format") + len(b"beaufort.format")
     place = content.index(b"2", place)
     assert content[place : place + 1] == b"2"
@@ -257,7 +257,7 @@ def hostile_cells() -> list[str]:
 def test_hostile_facts_of_cells(tmp_path: Path) -> None:
     """Whatever a footer claims, with all checksums right: a message that names the file, no traceback."""
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 20))
+    piece = store.write(cell(), 0, make_predictions(0, 20))
     path = tmp_path / piece.path
     table, notes = decode(path.read_bytes())
     texts = hostile_cells()
@@ -285,7 +285,7 @@ def test_hostile_facts_of_cells(tmp_path: Path) -> None:
 )
 def test_hostile_notes(tmp_path: Path, note: str, text: str) -> None:
     store = FileStore(tmp_path)
-    path = tmp_path / store.write(cell(), 0, answers(0, 20)).path
+    path = tmp_path / store.write(cell(), 0, make_predictions(0, 20)).path
     table, notes = decode(path.read_bytes())
     path.write_bytes(encode(table, {**notes, f"beaufort.{note}": text}))
     for call in (FileStore.cells, rows_in_sql):
@@ -344,7 +344,7 @@ def test_a_damaged_index_is_reported_and_rebuilt(tmp_path: Path, monkeypatch: py
 
 def test_too_little_memory_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
 
     def out_of_memory(*_: object, **__: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 10 failed")
@@ -358,7 +358,7 @@ def test_too_little_memory_is_not_damage(tmp_path: Path, monkeypatch: pytest.Mon
 def test_rows_that_cannot_be_taken_apart(tmp_path: Path) -> None:
     """With every digest right: another table than one of predictions, and no table at all."""
     store = FileStore(tmp_path)
-    path = tmp_path / store.write(cell(), 0, answers(0, 20)).path
+    path = tmp_path / store.write(cell(), 0, make_predictions(0, 20)).path
     table, notes = decode(path.read_bytes())
     for name in ("id", "label", "top", "nll"):
         place = table.schema.get_field_index(name)
@@ -373,7 +373,7 @@ def test_rows_that_cannot_be_taken_apart(tmp_path: Path) -> None:
 
 def test_one_wrong_reading_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 20))
+    piece = store.write(cell(), 0, make_predictions(0, 20))
     read, times = store.disk.read, []
 
     def wrong_once(path: str) -> bytes:
@@ -389,7 +389,7 @@ def test_one_wrong_reading_proves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    path = tmp_path / store.write(cell(), 0, answers(0, 20)).path
+    path = tmp_path / store.write(cell(), 0, make_predictions(0, 20)).path
     path.chmod(0)
     assert [finding.kind for finding in store.collect(delete=True)] == [Kind.unreadable]
     path.chmod(0o600)

@@ -13,7 +13,7 @@ from beaufort._core import files
 from beaufort.store import FileStore, Kind, StoreError, query
 from beaufort.store._format import DamagedError, read_notes
 from tests.torture.crowd import crowd
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 
 
 @pytest.mark.slow
@@ -36,7 +36,7 @@ def draft(root: Path, name: str) -> Path:
 
 def test_drafts_of_the_living_stay(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     ours = draft(tmp_path, f".beaufort-{files._HOST}-{os.getpid()}-{files._TOKEN}-999.part")
     parents = draft(tmp_path, f".beaufort-{files._HOST}-{os.getppid()}-{'0' * 8}-0.part")
     elsewhere = draft(tmp_path, f".beaufort-{'f' * 8}-1-{'0' * 8}-0.part")
@@ -56,7 +56,7 @@ def test_the_next_writer_of_a_cell_removes_partial_files_of_dead_processes(tmp_p
     dead = draft(tmp_path, f".beaufort-{files._HOST}-{2**22 - 1}-{'0' * 8}-0.part")
     living = draft(tmp_path, f".beaufort-{files._HOST}-{os.getppid()}-{'0' * 8}-0.part")
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     assert not dead.exists()
     assert living.exists()
     assert store.verify() == []
@@ -64,7 +64,7 @@ def test_the_next_writer_of_a_cell_removes_partial_files_of_dead_processes(tmp_p
 
 def test_columns_that_verify_would_call_damaged_are_not_written(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    table = answers(0, 20)
+    table = make_predictions(0, 20)
     with pytest.raises(StoreError, match="extra"):
         store.write(cell(), 0, table.append_column("extra", table["nll"]))
     assert store.pieces() == []
@@ -78,7 +78,7 @@ def test_a_format_number_of_many_digits_is_damage() -> None:
 
 def test_gc_sets_aside_before_it_deletes(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 20))
+    piece = store.write(cell(), 0, make_predictions(0, 20))
     (tmp_path / piece.path).write_bytes(b"nothing")
     store.collect(dry_run=True)
     assert (tmp_path / piece.path).exists()
@@ -94,13 +94,13 @@ def test_gc_sets_aside_before_it_deletes(tmp_path: Path) -> None:
 
 def test_a_file_that_was_made_anew_while_gc_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
-    piece = store.write(cell(), 0, answers(0, 20))
+    piece = store.write(cell(), 0, make_predictions(0, 20))
     (tmp_path / piece.path).write_bytes(b"nothing")
     verify = FileStore.verify
 
     def slow(self: FileStore) -> list[object]:
         findings = verify(self)
-        self.write(cell(), 0, answers(0, 20))
+        self.write(cell(), 0, make_predictions(0, 20))
         return list(findings)
 
     monkeypatch.setattr("beaufort.store._maintenance.verify", slow)
@@ -117,7 +117,7 @@ def gathers(store: FileStore, wanted: int) -> tuple[Callable[..., object], list[
         if left[0] > 0 and path.startswith("predictions"):
             left[0] -= 1
             at = max(piece.stop for piece in FileStore(store.location).pieces())
-            FileStore(store.location).write(cell(), at, answers(at, at + 10))
+            FileStore(store.location).write(cell(), at, make_predictions(at, at + 10))
             FileStore(store.location).gather(cell())
         return read(path)
 
@@ -131,7 +131,7 @@ def test_readers_beside_gathers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("beaufort.store.sql.time.sleep", lambda _: None)
     for request in (lambda s: s.read(cell()), lambda s: query(s, "select count(*) from predictions")):
         store = FileStore(tmp_path / str(len(list(tmp_path.iterdir()))))
-        store.write(cell(), 0, answers(0, 10))
+        store.write(cell(), 0, make_predictions(0, 10))
         call, left = gathers(store, times)
         monkeypatch.setattr(store.disk, "read", call)
         assert request(store).num_rows > 0
@@ -141,7 +141,7 @@ def test_readers_beside_gathers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def test_verify_beside_gathers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FileStore(tmp_path)
     for start in range(0, 50, 10):
-        store.write(cell(), start, answers(start, start + 10))
+        store.write(cell(), start, make_predictions(start, start + 10))
     call, _ = gathers(store, 1)
     monkeypatch.setattr(store.disk, "read", call)
     assert store.verify() == []
@@ -180,16 +180,16 @@ def test_a_listing_beside_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_store_that_is_removed_while_it_is_filled(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "store")
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     (tmp_path / "store").rename(tmp_path / "moved")
     with pytest.raises(StoreError, match="was removed"):
-        store.write(cell(), 20, answers(20, 40))
+        store.write(cell(), 20, make_predictions(20, 40))
     assert not (tmp_path / "store").exists()
 
 
 def test_links_that_lead_in_circles(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     (tmp_path / "predictions" / "loop").symlink_to(tmp_path / "predictions")
     (tmp_path / "predictions" / "self").symlink_to(tmp_path / "predictions" / "self")
     (tmp_path / "predictions" / "nowhere").symlink_to(tmp_path / "nothing")
@@ -201,7 +201,7 @@ def test_a_mistyped_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").write_bytes(b"")
     store = FileStore(tmp_path / "store")
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     for name in ("photos", "nothing"):
         other = FileStore(tmp_path / name)
         for call in (lambda o=other: query(o, "select 1"), lambda o=other: store.merge(o)):

@@ -12,7 +12,7 @@ import pytest
 from beaufort.store import FileStore, query
 from beaufort.store._format import decode, encode
 from beaufort.store._index import INDEX
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 
 CELLS = 12
 SQL = "select model, images, accuracy, nll from cells order by model"
@@ -24,7 +24,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     place = tmp_path / "store" if request.param == "disk" else request.getfixturevalue("s3")
     store = FileStore(place)
     for number in range(CELLS):
-        store.write(cell(f"net{number:02}"), 0, answers(0, 10, seed=number))
+        store.write(cell(f"net{number:02}"), 0, make_predictions(0, 10, seed=number))
     return store
 
 
@@ -71,8 +71,8 @@ def test_an_old_index(store: FileStore, footers: list[str]) -> None:
     query(forget_what_was_written(store), SQL)
     pieces = store.pieces()
     store.disk.remove(pieces[0].path)
-    store.write(cell("net01"), 0, answers(0, 10, seed=77))
-    store.write(cell("new"), 0, answers(0, 10, seed=99))
+    store.write(cell("net01"), 0, make_predictions(0, 10, seed=77))
+    store.write(cell("new"), 0, make_predictions(0, 10, seed=99))
     footers.clear()
     found = query(forget_what_was_written(store), SQL).to_pylist()
     assert len(footers) == 2 + 8

@@ -15,7 +15,7 @@ from beaufort.testing import STORE_CONTRACTS
 from tests.commands import invoke
 from tests.store.s3_server import FAULTS, KEY, SECRET, Proxy, Request
 from tests.torture.commands import digits, suite
-from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
+from tests.torture.stores import cell, make_predictions, rows_in_python, rows_in_sql
 
 
 @pytest.fixture
@@ -47,26 +47,26 @@ def test_contracts(contract: str, s3: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_now_and_then(fault: str, s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    if fault == "no answer":
+    if fault == "no response":
         monkeypatch.setattr(remote, "TIMEOUT_S", 2.0)
-    proxy.faults = now_and_then(fault, 14 if fault == "no answer" else 4)
+    proxy.faults = now_and_then(fault, 14 if fault == "no response" else 4)
     store = FileStore(s3)
     for start in (0, 10, 20):
-        store.write(cell(), start, answers(start, start + 10))
+        store.write(cell(), start, make_predictions(start, start + 10))
     assert store.missing(cell(), 40) == [(30, 40)]
-    store.write(cell("other"), 0, answers(0, 20))
+    store.write(cell("other"), 0, make_predictions(0, 20))
     store.gather(cell())
     assert rows_in_python(store)[cell().fingerprint] == rows_in_python(local(store))[cell().fingerprint]
     assert query(store, "select sum(images)::int as n from cells").to_pylist() == [{"n": 50}]
     assert not store.verify()
     assert len(store.pieces()) == 2
-    assert any(proxy.faults(request) for request in proxy.asked)
+    assert any(proxy.faults(request) for request in proxy.requests)
 
 
 def local(store: FileStore) -> FileStore:
     """The same rows in memory, written at once."""
     other = FileStore(f"memory://{store.location.rpartition('/')[2]}")
-    other.write(cell(), 0, answers(0, 30))
+    other.write(cell(), 0, make_predictions(0, 30))
     return other
 
 
@@ -84,9 +84,9 @@ LAST_WORDS = {
     "error 500": "We encountered an error",
     "slow down": "reduce your request rate",
     "denied": "Access Denied",
-    "no answer": "imeout",
+    "no response": "imeout",
     "cut upload": "",
-    "lost answer": "",
+    "lost response": "",
 }
 
 
@@ -95,29 +95,29 @@ def test_a_write_that_never_succeeds(
     fault: str, s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy.faults = lambda request: fault if request.method == "PUT" else None
-    store = impatient(s3, monkeypatch) if fault == "no answer" else FileStore(s3)
+    store = impatient(s3, monkeypatch) if fault == "no response" else FileStore(s3)
     with pytest.raises(StoreError, match="s3://") as caught:
-        store.write(cell(), 0, answers(0, 10))
+        store.write(cell(), 0, make_predictions(0, 10))
     message = str(caught.value)
     tries = 1 if fault == "denied" else remote.TRIES
     assert (
-        tries <= len(proxy.asked) <= 2 * tries
+        tries <= len(proxy.requests) <= 2 * tries
     )  # a connection that is lost is made again once, further below
     assert ("7 times in" in message) == (fault != "denied")
     assert LAST_WORDS[fault] in message
     proxy.faults = lambda request: None
-    store = FileStore(s3) if fault == "no answer" else store
-    kept = list(range(10)) if fault == "lost answer" else []  # whole, or absent
+    store = FileStore(s3) if fault == "no response" else store
+    kept = list(range(10)) if fault == "lost response" else []  # whole, or absent
     assert [p for pieces in store.listing().values() for p in pieces] == store.pieces()
     assert (places(store) if store.pieces() else []) == kept
 
 
-@pytest.mark.parametrize("fault", ["error 500", "no answer", "cut"])
+@pytest.mark.parametrize("fault", ["error 500", "no response", "cut"])
 def test_a_file_that_cannot_be_read_is_not_damaged(
     fault: str, s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    FileStore(s3).write(cell(), 0, answers(0, 10))
-    store = impatient(s3, monkeypatch) if fault == "no answer" else FileStore(s3)
+    FileStore(s3).write(cell(), 0, make_predictions(0, 10))
+    store = impatient(s3, monkeypatch) if fault == "no response" else FileStore(s3)
     proxy.faults = lambda request: fault if "/predictions/" in request.path else None
     with pytest.raises(FaultyFileError, match=r"cannot be read at the moment \(.*7 times in .* s") as caught:
         store.read(cell())
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_read_is_not_damaged(
 @pytest.mark.parametrize("fault", ["error 500", "cut", "denied"])
 def test_a_listing_that_fails_is_no_empty_store(fault: str, s3: str, proxy: Proxy) -> None:
     store = FileStore(s3)
-    store.write(cell(), 0, answers(0, 10))
+    store.write(cell(), 0, make_predictions(0, 10))
     proxy.faults = lambda request: fault if request.lists else None
     for call in (store.listing, store.verify, lambda: query(store, "select 1"), store.check_exists):
         with pytest.raises(StoreError, match="cannot access"):
@@ -143,7 +143,7 @@ def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
     store = FileStore(s3)
     assert store.listing() == {}
     for start in (0, 10, 20):
-        store.write(cell(), start, answers(start, start + 10))
+        store.write(cell(), start, make_predictions(start, start + 10))
         assert store.missing(cell(), 30, store.listing()) == ([(start + 10, 30)] if start < 20 else [])
     store.gather(cell())
     assert places(store) == list(range(30))
@@ -165,9 +165,9 @@ def test_a_listing_of_many_pages(s3: str, proxy: Proxy, monkeypatch: pytest.Monk
     for path in paths:
         store.disk.write(path, b"content")
     here = FileStore(s3)  # which has written nothing
-    before = len(proxy.asked)
+    before = len(proxy.requests)
     assert sorted(piece.path for piece in here.pieces()) == sorted(paths)
-    requested = [request for request in proxy.asked[before:] if request.lists]
+    requested = [request for request in proxy.requests[before:] if request.lists]
     assert (
         4 <= sum("prefix" in one.path and "delimiter=%2F" not in one.path for one in requested) < len(models)
     )
@@ -238,10 +238,10 @@ def test_merging_between_any_two_places(way: str, s3: str, tmp_path: Path) -> No
     theirs, ours = FileStore(source), FileStore(target)
     for store, ranges in ((ours, ((0, 20), (20, 30))), (theirs, ((10, 30), (25, 40)))):
         for start, stop in ranges:
-            store.write(cell(), start, answers(start, stop))
-    theirs.write(cell("other"), 0, answers(0, 10))
+            store.write(cell(), start, make_predictions(start, stop))
+    theirs.write(cell("other"), 0, make_predictions(0, 10))
     theirs.write_run({"suite": {}}, {"time": "2026"})
-    damaged = theirs.write(cell("third"), 0, answers(0, 10))
+    damaged = theirs.write(cell("third"), 0, make_predictions(0, 10))
     theirs.disk.write(damaged.path, theirs.disk.read(damaged.path)[:-20])
     merged = ours.merge(theirs)
     assert [finding.path for finding in merged.left] == [damaged.path]
@@ -256,7 +256,7 @@ def test_merging_between_any_two_places(way: str, s3: str, tmp_path: Path) -> No
 def test_house_is_kept_in_a_bucket(s3: str) -> None:
     store = FileStore(s3)
     for start, stop in ((0, 40), (0, 20), (30, 60), (5, 15)):
-        store.write(cell(), start, answers(start, stop))
+        store.write(cell(), start, make_predictions(start, stop))
     damaged = next(piece for piece in store.pieces() if piece.start == 5)
     store.disk.write(damaged.path, b"nothing")
     assert len(store.collect()) == 3
@@ -275,7 +275,7 @@ def test_an_invalid_location_is_reported(s3: str, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(StoreError, match="'no-such-bucket'"):
         missing.disk.check_place()
     with pytest.raises(StoreError, match=r"bucket does not exist"):
-        missing.write(cell(), 0, answers(0, 5))
+        missing.write(cell(), 0, make_predictions(0, 5))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     cut_off = FileStore(s3)
     for call in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
@@ -308,13 +308,13 @@ def test_missing_credentials_are_reported_at_once(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     with pytest.raises(StoreError, match="Unable to locate credentials"):
-        FileStore(s3).write(cell(), 0, answers(0, 5))
-    assert not proxy.asked
+        FileStore(s3).write(cell(), 0, make_predictions(0, 5))
+    assert not proxy.requests
 
 
 def test_credentials_are_kept_nowhere(s3: str, proxy: Proxy) -> None:
     store = FileStore(s3)
-    store.write(cell(), 0, answers(0, 10), {"command": ["beaufort", "run"]})
+    store.write(cell(), 0, make_predictions(0, 10), {"command": ["beaufort", "run"]})
     store.write_run({"suite": {}}, {"time": "2026"})
     kept = [store.disk.read(path) for path in store.disk.files(".")]
     proxy.faults = lambda request: "denied"
@@ -327,7 +327,7 @@ def test_credentials_are_kept_nowhere(s3: str, proxy: Proxy) -> None:
 
 def test_a_store_travels_by_its_url(s3: str) -> None:
     store = FileStore(s3)
-    store.write(cell(), 0, answers(0, 10))
+    store.write(cell(), 0, make_predictions(0, 10))
     assert places(pickle.loads(pickle.dumps(store))) == list(range(10))
 
 
@@ -349,9 +349,9 @@ def test_a_run_with_everything_in_a_bucket(
     invoke(*run, f"{s3}/store", "--data", f"{s3}/digits")
     here, there = FileStore(tmp_path / "store"), FileStore(f"{s3}/store")
     assert rows_in_python(here) == rows_in_python(there)
-    proxy.asked.clear()
+    proxy.requests.clear()
     assert "stored" in invoke(*run, f"{s3}/store", "--data", f"{s3}/digits")
-    assert not any(request.method == "PUT" and "predictions" in request.path for request in proxy.asked)
+    assert not any(request.method == "PUT" and "predictions" in request.path for request in proxy.requests)
     assert "3 files, 0 problems" in invoke("store", "verify", f"{s3}/store")
     assert "digits/stripe@1" in invoke("query", "--store", f"{s3}/store")
     invoke("store", "verify", f"{s3}/store", "--repair")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from beaufort.store import FileStore, Kind, query
 from tests.torture.kills import kill_everywhere
-from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql, write_old
+from tests.torture.stores import cell, make_predictions, rows_in_python, rows_in_sql, write_old
 
 Ranges = list[tuple[int, int]]
 
@@ -23,7 +23,7 @@ SOME_RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 14)), min_si
 def fill(store: FileStore, ranges: Ranges, model: str = "net") -> set[int]:
     covered: set[int] = set()
     for start, length in ranges:
-        store.write(cell(model), start, answers(start, start + length))
+        store.write(cell(model), start, make_predictions(start, start + length))
         covered |= set(range(start, start + length))
     return covered
 
@@ -39,7 +39,7 @@ def counted(store: FileStore) -> tuple[list[int], int, int, int]:
 def once(store: FileStore, covered: set[int]) -> None:
     """Every row is there once, with the right values, in every way to look at it."""
     assert counted(store) == (sorted(covered), len(covered), len(covered), len(covered))
-    wanted = answers(0, max(covered) + 1).take(sorted(covered))
+    wanted = make_predictions(0, max(covered) + 1).take(sorted(covered))
     assert store.read(cell()).drop_columns(["place"]).equals(wanted)
     accuracy = query(store, "select avg((top[1] = label)::int) as a from predictions").to_pylist()[0]["a"]
     assert query(store, "select accuracy as a from cells").to_pylist()[0]["a"] == pytest.approx(accuracy)
@@ -109,8 +109,8 @@ def test_one_model_under_two_names(tmp_path: Path) -> None:
     renamed = cell("net", digest="of net")
     object.__setattr__(renamed, "model", {**renamed.model, "name": "other"})
     assert renamed == cell()
-    store.write(renamed, 0, answers(0, 30))
-    store.write(renamed, 20, answers(20, 50))
+    store.write(renamed, 0, make_predictions(0, 30))
+    store.write(renamed, 20, make_predictions(20, 50))
     assert {Path(piece.path).parts[1] for piece in store.pieces()} == {"model=net", "model=other"}
     once(store, set(range(50)))
     names = query(store, "select distinct model from predictions").to_pylist()
@@ -121,7 +121,7 @@ def test_one_model_under_two_names(tmp_path: Path) -> None:
 
 
 def test_the_first_format_overlaps_too(tmp_path: Path) -> None:
-    write_old(tmp_path, cell(), 0, answers(0, 25))
+    write_old(tmp_path, cell(), 0, make_predictions(0, 25))
     store = FileStore(tmp_path)
     fill(store, [(10, 30)])
     once(store, set(range(40)))
@@ -129,9 +129,9 @@ def test_the_first_format_overlaps_too(tmp_path: Path) -> None:
 
 def test_rows_with_and_without_logits(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(), 0, answers(0, 30, keep_logits=True))
-    store.write(cell(), 20, answers(20, 50))
-    store.write(cell(), 50, answers(50, 60))
+    store.write(cell(), 0, make_predictions(0, 30, keep_logits=True))
+    store.write(cell(), 20, make_predictions(20, 50))
+    store.write(cell(), 50, make_predictions(50, 60))
     assert store.read(cell())["place"].to_pylist() == list(range(60))
     assert query(store, "select images from cells").to_pylist() == [{"images": 60}]
     store.gather(cell())
@@ -185,7 +185,7 @@ def test_a_kill_while_a_piece_is_written(tmp_path: Path) -> None:
     fill(FileStore(tmp_path / "before"), [(0, 20)])
 
     def write(root: Path) -> None:
-        FileStore(root).write(cell(), 0, answers(0, 40))
+        FileStore(root).write(cell(), 0, make_predictions(0, 40))
         FileStore(root).write_run({"suite": {}}, {"time": "2026"})
         FileStore(root).gather(cell())
 
@@ -210,7 +210,7 @@ def test_a_kill_while_stores_are_merged(tmp_path: Path) -> None:
 def test_a_kill_while_house_is_kept(tmp_path: Path) -> None:
     before = FileStore(tmp_path / "before")
     fill(before, [(0, 40), (0, 20), (30, 30)])
-    damaged = before.write(cell(), 10, answers(10, 20))
+    damaged = before.write(cell(), 10, make_predictions(10, 20))
     (tmp_path / "before" / damaged.path).write_bytes(b"nothing")
     kills = kill_everywhere(tmp_path / "before", tmp_path / "work", _tidy, whole(60))
     assert kills.steps >= 8, kills

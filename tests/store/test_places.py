@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from beaufort.store import FileStore, StoreError, query
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 
 
 def filled(location: str | Path, *ranges: tuple[int, int]) -> FileStore:
     store = FileStore(location)
     for start, stop in ranges:
-        store.write(cell(), start, answers(start, stop))
+        store.write(cell(), start, make_predictions(start, stop))
     return store
 
 
 USES: dict[str, Callable[[FileStore, FileStore], Any]] = {
     "look": lambda store, _: store.check_exists(),
     "ask": lambda store, _: query(store, "select * from cells"),
-    "write": lambda store, _: store.write(cell(), 0, answers(0, 5)),
+    "write": lambda store, _: store.write(cell(), 0, make_predictions(0, 5)),
     "merge into": lambda store, other: store.merge(other),
     "merge from": lambda store, other: other.merge(store),
 }

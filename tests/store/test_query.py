@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from beaufort.cli._app import app
 from beaufort.evaluation import predictions
 from beaufort.store import FileStore, StoreError, connect, query, to_bytes
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileStore:
     Path("secret.txt").write_text("a secret")
     Path("secret.csv").write_text("a\nsecret\n")
     store = FileStore(tmp_path / "store")
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     store.write_run({"suite": {}}, {})
     return store
 
@@ -70,7 +70,7 @@ def test_nothing_outside_can_be_read_or_written(store: FileStore, sql: str, tmp_
 
 
 def test_variables_of_the_program_are_no_tables(store: FileStore) -> None:
-    hidden = answers(0, 3)
+    hidden = make_predictions(0, 3)
     assert len(hidden) == 3
     with pytest.raises(StoreError, match="hidden"):
         query(store, "select * from hidden")
@@ -84,7 +84,7 @@ def test_a_large_question_writes_nothing(store: FileStore, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["1", "2024-01-01", "null", "1e5"])
 def test_names_stay_text(tmp_path: Path, name: str) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(name), 0, answers(0, 20))
+    store.write(cell(name), 0, make_predictions(0, 20))
     assert query(store, "select distinct model from predictions").to_pylist() == [{"model": name}]
 
 
@@ -109,10 +109,10 @@ def test_queries_have_limited_access(store: FileStore) -> None:
 @pytest.mark.parametrize("name", ["we[i]rd", "q?m", "a*b", "it's", "spa ce", "ünï", "a{b,c}"])
 def test_names_of_stores_are_no_patterns(tmp_path: Path, name: str) -> None:
     store = FileStore(tmp_path / name)
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     store.write_run({"suite": {}}, {"time": "1"})
     other = FileStore(tmp_path / name.replace("?", "1").replace("*", "-").replace("[i]", "i"))
-    other.write(cell("second"), 0, answers(0, 20))
+    other.write(cell("second"), 0, make_predictions(0, 20))
     other.write_run({"suite": {"a": 1}}, {"time": "2"})
     mine = [{"model": "net", "n": 20}]
     if other.location != store.location:
@@ -137,7 +137,7 @@ def test_infinite_numbers_in_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum(a)", "\t=1", "\r=1"])
 def test_text_in_csv_is_no_formula(tmp_path: Path, name: str) -> None:
     store = FileStore(tmp_path)
-    store.write(cell(name), 0, answers(0, 20))
+    store.write(cell(name), 0, make_predictions(0, 20))
     text = to_bytes(query(store, "select model, -images as less from cells"), ".csv").decode()
     assert text.splitlines()[-1].endswith(",-20")
     assert f'"\'{name}",-20' in text.replace("\r\n", "\n")
@@ -154,10 +154,10 @@ from typer.testing import CliRunner
 
 from beaufort.cli._app import app
 from beaufort.store import FileStore, query
-from tests.torture.stores import answers, cell
+from tests.torture.stores import make_predictions, cell
 store = FileStore(sys.argv[1])
-store.write(cell(), 0, answers(0, 20))
-store.write(cell(), 20, answers(20, 40))
+store.write(cell(), 0, make_predictions(0, 20))
+store.write(cell(), 20, make_predictions(20, 40))
 assert store.gather(cell()) and len(store.read(cell())) == 40 and not store.verify() and not store.collect()
 try:
     query(store, "select 1")
@@ -178,7 +178,7 @@ def test_an_export_has_a_fixed_order(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "store")
     for name in ("b", "c", "a"):
         for severity in (3, 1, 2):
-            store.write(cell(name, severity=severity), 0, answers(0, 5))
+            store.write(cell(name, severity=severity), 0, make_predictions(0, 5))
     done = CliRunner().invoke(
         app, ["query", "--store", store.location, "--output", str(tmp_path / "cells.json")]
     )

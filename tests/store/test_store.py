@@ -33,7 +33,7 @@ from beaufort.store import (
 )
 from beaufort.store._footer import Footer
 from beaufort.store._index import _COMPARED
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -56,7 +56,7 @@ def test_fingerprints_know_every_fact() -> None:
 
 def test_a_cell_that_could_not_be_read_again_is_not_written(store: FileStore) -> None:
     with pytest.raises(StoreError, match="seed"):
-        store.write(Cell({"name": "net"}, {"name": "digits"}, {"seed": 2**63}), 0, answers(0, 3))
+        store.write(Cell({"name": "net"}, {"name": "digits"}, {"seed": 2**63}), 0, make_predictions(0, 3))
     assert not store.listing()
 
 
@@ -91,12 +91,12 @@ def test_invalid_responses_are_rejected() -> None:
 
 def test_round_trip(store: FileStore) -> None:
     assert cell() not in store
-    store.write(cell(), 0, answers(0, 50), {"host": "here"})
-    store.write(cell(), 50, answers(50, 80))
+    store.write(cell(), 0, make_predictions(0, 50), {"host": "here"})
+    store.write(cell(), 50, make_predictions(50, 80))
     assert cell() in store
     table = store.read(cell())
     assert table["place"].to_pylist() == list(range(80))
-    wanted = pa.concat_tables([answers(0, 50), answers(50, 80)])
+    wanted = pa.concat_tables([make_predictions(0, 50), make_predictions(50, 80)])
     assert table.drop_columns(["place"]).equals(wanted)
     assert store.cells() == {cell().fingerprint: cell()}
     assert not store.verify()
@@ -108,7 +108,7 @@ def test_round_trip(store: FileStore) -> None:
 def test_missing_and_read_with_any_overlap(ranges: list[tuple[int, int]], count: int) -> None:
     store = FileStore(f"memory://{uuid.uuid4()}")
     covered: set[int] = set()
-    rows = answers(0, 60)
+    rows = make_predictions(0, 60)
     for start, length in ranges:
         store.write(cell(), start, rows.slice(start, length))
         covered |= set(range(start, start + length))
@@ -123,7 +123,7 @@ def test_missing_and_read_with_any_overlap(ranges: list[tuple[int, int]], count:
 
 def test_damage_is_found_and_done_again(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    pieces = [store.write(cell(), start, answers(start, start + 40)) for start in (0, 40, 80, 120)]
+    pieces = [store.write(cell(), start, make_predictions(start, start + 40)) for start in (0, 40, 80, 120)]
     paths = [tmp_path / piece.path for piece in pieces]
     paths[0].write_bytes(paths[0].read_bytes()[:-30])  # cut short
     content = bytearray(paths[1].read_bytes())
@@ -139,8 +139,8 @@ def test_damage_is_found_and_done_again(tmp_path: Path) -> None:
 
 def test_a_file_of_another_cell_is_not_believed(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    mine = store.write(cell(), 0, answers(0, 20))
-    other = store.write(cell("other"), 0, answers(0, 20, seed=1))
+    mine = store.write(cell(), 0, make_predictions(0, 20))
+    other = store.write(cell("other"), 0, make_predictions(0, 20, seed=1))
     (tmp_path / mine.path).write_bytes((tmp_path / other.path).read_bytes())
     assert store.missing(cell(), 20) == [(0, 20)]
     assert "its cell" in store.verify()[0].message
@@ -148,10 +148,10 @@ def test_a_file_of_another_cell_is_not_believed(tmp_path: Path) -> None:
 
 def test_merge(tmp_path: Path) -> None:
     one, other = FileStore(tmp_path / "one"), FileStore(tmp_path / "other")
-    one.write(cell(), 0, answers(0, 20))
-    other.write(cell(), 20, answers(20, 40))
-    other.write(cell("second"), 0, answers(0, 20))
-    broken = other.write(cell("third"), 0, answers(0, 20))
+    one.write(cell(), 0, make_predictions(0, 20))
+    other.write(cell(), 20, make_predictions(20, 40))
+    other.write(cell("second"), 0, make_predictions(0, 20))
+    broken = other.write(cell("third"), 0, make_predictions(0, 20))
     (tmp_path / "other" / broken.path).write_bytes(b"")
     copied, left = one.merge(other)
     assert len(copied) == 2
@@ -169,14 +169,14 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match="No space left"):
-        store.write(cell(), 0, answers(0, 20))
+        store.write(cell(), 0, make_predictions(0, 20))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_read_only_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file, not a folder")
     with pytest.raises(StoreError, match="must be a folder"):
-        FileStore(tmp_path / "store").write(cell(), 0, answers(0, 20))
+        FileStore(tmp_path / "store").write(cell(), 0, make_predictions(0, 20))
 
 
 def test_unknown_protocol() -> None:
@@ -185,9 +185,9 @@ def test_unknown_protocol() -> None:
 
 
 def test_questions(store: FileStore) -> None:
-    store.write(cell(), 0, answers(0, 50))
-    store.write(cell(), 50, answers(50, 80))
-    store.write(cell("second net", corruption=None, severity=None), 0, answers(0, 30, seed=5))
+    store.write(cell(), 0, make_predictions(0, 50))
+    store.write(cell(), 50, make_predictions(50, 80))
+    store.write(cell("second net", corruption=None, severity=None), 0, make_predictions(0, 30, seed=5))
     board = query(store, "select model, condition, images, accuracy from cells order by model").to_pylist()
     assert [(row["model"], row["condition"], row["images"]) for row in board] == [
         ("net", "digits/fog@3", 80),
@@ -207,13 +207,13 @@ def test_questions(store: FileStore) -> None:
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from tests.torture.stores import answers, cell
+from tests.torture.stores import make_predictions, cell
 from beaufort.store import FileStore
 store = FileStore(sys.argv[1])
 print("ready", flush=True)
 for start, stop in store.missing(cell(), 2000):
     for at in range(start - start % 50, stop, 50):
-        store.write(cell(), at, answers(at, at + 50))
+        store.write(cell(), at, make_predictions(at, at + 50))
 print("done", flush=True)
 """
 
@@ -244,7 +244,7 @@ def test_kill_it_at_any_moment(tmp_path: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.PIPE)
     undisturbed = FileStore(tmp_path / "undisturbed")
     for at in range(0, 2000, 50):
-        undisturbed.write(cell(), at, answers(at, at + 50))
+        undisturbed.write(cell(), at, make_predictions(at, at + 50))
     assert store.read(cell()).equals(undisturbed.read(cell()))
     store.collect()
     assert not store.verify()
@@ -253,14 +253,16 @@ def test_kill_it_at_any_moment(tmp_path: Path) -> None:
 def test_files_can_be_read_without_us(store: FileStore, tmp_path: Path) -> None:
     if not store.disk.local:
         pytest.skip("on a disk only")
-    piece = store.write(cell(), 0, answers(0, 20), {"versions": {"beaufort": "0"}})
+    piece = store.write(cell(), 0, make_predictions(0, 20), {"versions": {"beaufort": "0"}})
     table = pq.read_table(Path(store.location) / piece.path, partitioning=None)
     assert table.column_names == ["id", "label", "top", "p", "p_label", "nll", "brier", "entropy"]
 
 
 def test_gather(store: FileStore) -> None:
     for start in (0, 50, 80):
-        store.write(cell(), start, answers(start, start + (50 if start == 0 else 30)), {"run": start})
+        store.write(
+            cell(), start, make_predictions(start, start + (50 if start == 0 else 30)), {"run": start}
+        )
     before = store.read(cell())
     gathered = store.gather(cell())
     assert gathered is not None
@@ -268,7 +270,7 @@ def test_gather(store: FileStore) -> None:
     assert store.read(cell()).equals(before)
     assert not store.verify()
     assert store.gather(cell()) is None
-    store.write(cell(), 200, answers(200, 210))  # a gap before it
+    store.write(cell(), 200, make_predictions(200, 210))  # a gap before it
     assert store.gather(cell()) is None
 
 
@@ -276,11 +278,11 @@ def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("beaufort.store._index._LEAST_NEW_FOOTERS", 1)
     store = FileStore(tmp_path)
     sql = "select model, images, accuracy from cells order by model"
-    store.write(cell(), 0, answers(0, 20))
+    store.write(cell(), 0, make_predictions(0, 20))
     first = query(store, sql).to_pylist()
     assert (tmp_path / "index.parquet").is_file()
     assert query(store, sql).to_pylist() == first
-    store.write(cell("second"), 0, answers(0, 30))
+    store.write(cell("second"), 0, make_predictions(0, 30))
     assert [row["model"] for row in query(store, sql).to_pylist()] == ["net", "second"]
     (tmp_path / store.pieces()[0].path).unlink()
     assert len(query(store, sql)) == 1
@@ -293,7 +295,7 @@ def test_the_index_spares_most_footers(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("beaufort.store._index._LEAST_NEW_FOOTERS", 1)
     store = FileStore(tmp_path)
     for number in range(20):
-        store.write(cell(f"net {number}"), 0, answers(0, 2))
+        store.write(cell(f"net {number}"), 0, make_predictions(0, 2))
     sql = "select model, images, accuracy from cells order by model"
     first = query(store, sql).to_pylist()
     opened: list[Piece] = []

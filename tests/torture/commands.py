@@ -14,7 +14,7 @@ from PIL import Image
 
 from beaufort._core.files import is_leftover
 from beaufort.store import FileStore
-from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
+from tests.torture.stores import cell, make_predictions, rows_in_python, rows_in_sql
 
 __all__ = ["COMMANDS", "Command", "Seen", "digits", "rows_at", "suite"]
 
@@ -117,7 +117,7 @@ def _for_run(folder: Path) -> None:
     suite(folder / "small.yaml")
 
 
-def _pictures(folder: Path) -> None:
+def _images(folder: Path) -> None:
     (folder / "photos" / "more").mkdir(parents=True)
     pixels = np.random.default_rng(4).integers(0, 256, (3, 40, 40, 3)).astype(np.uint8)
     for name, image in zip(("a.png", "b.jpg", "more/c.png"), pixels, strict=True):
@@ -128,8 +128,8 @@ def _two_stores(folder: Path) -> None:
     ours, theirs = FileStore(folder / "ours"), FileStore(folder / "theirs")
     for store, ranges in ((ours, ((0, 20), (20, 30))), (theirs, ((10, 30), (25, 40)))):
         for start, stop in ranges:
-            store.write(cell(), start, answers(start, stop))
-    theirs.write(cell("other"), 0, answers(0, 10))
+            store.write(cell(), start, make_predictions(start, stop))
+    theirs.write(cell("other"), 0, make_predictions(0, 10))
     theirs.write_run({"suite": {}}, {"time": "2026"})
 
 
@@ -137,8 +137,8 @@ def _untidy(folder: Path) -> None:
     """A store with rows that are there twice, a damaged file whose rows others have, and an old draft."""
     store = FileStore(folder / "store")
     for start, stop in ((0, 40), (0, 20), (30, 60)):
-        store.write(cell(), start, answers(start, stop))
-    damaged = folder / "store" / store.write(cell(), 10, answers(10, 30)).path
+        store.write(cell(), start, make_predictions(start, stop))
+    damaged = folder / "store" / store.write(cell(), 10, make_predictions(10, 30)).path
     damaged.write_bytes(damaged.read_bytes()[:-9])
     (damaged.parent / ".beaufort-00000000-1-00000000-0.part").write_bytes(b"half")
 
@@ -147,7 +147,7 @@ def _with_output(folder: Path) -> None:
     """A store with three conditions, and an output of an earlier time."""
     store = FileStore(folder / "store")
     for one in (cell(corruption=None, severity=None), cell(corruption="fog", severity=1)):
-        store.write(one, 0, answers(0, 30))
+        store.write(one, 0, make_predictions(0, 30))
     (folder / "out").mkdir()
     for name in ("summary.csv", "report.md"):
         (folder / "out" / name).write_text("of an earlier time")
@@ -182,7 +182,7 @@ COMMANDS: dict[str, Command] = {
         files_in,
     ),
     "corrupt": Command(
-        _pictures,
+        _images,
         ("corrupt", "{}/photos", "{}/out", "--corruption", "brightness", "--severity", "1,3"),
         files_in,
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from beaufort.store import FileStore, query
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 
 __all__ = ["CELLS", "ROWS", "Crowd", "crowd"]
 
@@ -26,7 +26,7 @@ class Crowd:
     written: int = 0
     gathered: int = 0
     read: int = 0
-    asked: int = 0
+    requests: int = 0
     collected: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ def write(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
         one = rng.choice(cells())
         start = BLOCK * rng.randrange(ROWS // BLOCK)
         stop = start + BLOCK * rng.randint(1, 2)
-        store.write(one, start, answers(start, min(stop, ROWS)))
+        store.write(one, start, make_predictions(start, min(stop, ROWS)))
         counts["written"] += 1
         if rng.random() < 0.5:
             counts["gathered"] += store.gather(one) is not None

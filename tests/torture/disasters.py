@@ -151,7 +151,7 @@ def _hit(
     field: Field, campaign: Campaign, what: str, wanted: Rows, code: int, words: tuple[str, ...]
 ) -> None:
     """The job said what happened, or did not notice; what is stored is whole."""
-    output = field.said.read_text(errors="replace")
+    output = field.output_file.read_text(errors="replace")
     campaign.killed[what] += 1
     if "Traceback" in output or (code != 0 and not any(word in output for word in words)):
         campaign.uncaught.append(f"{what}: exit code {code}: {output[-1500:]}")

@@ -72,7 +72,7 @@ class Tally:
     files: int = 0
     read: Counter[str] = field(default_factory=Counter)
     """By kind, those that were read to the end."""
-    refused: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
     """What must not happen, with the seed that makes the file again."""
 
@@ -186,14 +186,14 @@ def _watched(tally: Tally, folder: Path) -> Iterator[None]:
     here, cwd = Path.cwd(), folder / "elsewhere"
     cwd.mkdir()
 
-    def refuse(self: Any, *args: Any, **options: Any) -> None:
+    def reject(self: Any, *args: Any, **options: Any) -> None:
         tally.findings.append(f"started {args!r:.200}")
         raise OSError("programs are not allowed here")
 
     def too_long(*_: object) -> None:
         raise TimeoutError("took too long")
 
-    subprocess.Popen.__init__ = refuse  # type: ignore[method-assign]
+    subprocess.Popen.__init__ = reject  # type: ignore[method-assign]
     alarm = signal.signal(signal.SIGALRM, too_long)
     os.chdir(cwd)
     try:
@@ -217,7 +217,7 @@ def _read_one(tally: Tally, kind: str, path: Path, case: str) -> None:
         KINDS[kind].read(path)
         tally.read[kind] += 1
     except BeaufortError as error:
-        tally.refused[kind] += 1
+        tally.rejected[kind] += 1
         str(error).encode("utf-8", "surrogatepass")
     except Exception as error:
         tally.findings.append(f"{case}: {type(error).__name__}: {error!s:.200}")
@@ -233,7 +233,7 @@ def _read_one(tally: Tally, kind: str, path: Path, case: str) -> None:
 # Sound files, and what reads them.
 
 
-def _picture(side: int = 24, mode: str = "RGB") -> Image.Image:
+def _image(side: int = 24, mode: str = "RGB") -> Image.Image:
     x = np.arange(side * side * 3, dtype=np.uint32).reshape(side, side, 3)
     if mode == "I;16":
         return Image.fromarray((x[..., 0] * 7).astype(np.uint16))
@@ -242,11 +242,11 @@ def _picture(side: int = 24, mode: str = "RGB") -> Image.Image:
 
 def _encoded(kind: str, mode: str = "RGB", side: int = 24, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    _picture(side, mode).save(buffer, kind, **options)
+    _image(side, mode).save(buffer, kind, **options)
     return buffer.getvalue()
 
 
-def _pictures(kind: str, *variants: dict[str, Any], wrap: Callable[[bytes], bytes] = bytes) -> Kind:
+def _images(kind: str, *variants: dict[str, Any], wrap: Callable[[bytes], bytes] = bytes) -> Kind:
     endings = {"JPEG": "jpg", "TIFF": "tif", "JPEG2000": "jp2"}
     return Kind(
         lambda: [_encoded(kind, **options) for options in ({}, *variants)],
@@ -401,7 +401,7 @@ def _field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + size + content
 
 
-def _ask(path: Path) -> object:
+def _predict(path: Path) -> object:
     return load_model(str(path), threads=1)(np.zeros((1, 28, 28, 1), np.uint8))
 
 
@@ -421,7 +421,7 @@ _SETTINGS = {"command": "corrupt", "seed": 0, "scale": "auto", "format": "keep",
 
 def _note(path: Path) -> object:
     """A folder that an earlier job left, with its note damaged."""
-    _picture(32).save(path.parent / "in.png")
+    _image(32).save(path.parent / "in.png")
     return corrupt_tree(path.parent / "in.png", path.parent, names=["brightness"], severities=[1], jobs=1)
 
 
@@ -430,22 +430,22 @@ def _class_names(path: Path) -> object:
 
 
 KINDS: dict[str, Kind] = {
-    "png": _pictures("PNG", {"mode": "L"}, {"mode": "P"}, {"mode": "RGBA"}, {"mode": "1"}),
-    "jpeg": _pictures("JPEG", {"mode": "L"}, {"progressive": True}, {"mode": "CMYK"}),
-    "bmp": _pictures("BMP", {"mode": "P"}, {"mode": "1"}),
-    "gif": _pictures("GIF", {"mode": "L"}),
-    "tiff": _pictures(
+    "png": _images("PNG", {"mode": "L"}, {"mode": "P"}, {"mode": "RGBA"}, {"mode": "1"}),
+    "jpeg": _images("JPEG", {"mode": "L"}, {"progressive": True}, {"mode": "CMYK"}),
+    "bmp": _images("BMP", {"mode": "P"}, {"mode": "1"}),
+    "gif": _images("GIF", {"mode": "L"}),
+    "tiff": _images(
         "TIFF",
         {"compression": "tiff_lzw"},
         {"compression": "tiff_deflate"},
         {"mode": "1", "compression": "group4"},
     ),
-    "webp": _pictures("WEBP", {"lossless": True}, {"mode": "RGBA"}),
-    "ppm": _pictures("PPM", {"mode": "L"}, {"mode": "1"}),
-    "tga": _pictures("TGA", {"compression": "tga_rle"}),
-    "jpeg2000": _pictures("JPEG2000", {"mode": "L"}),
-    "avif": _pictures("AVIF"),
-    "png, checksums right": _pictures(
+    "webp": _images("WEBP", {"lossless": True}, {"mode": "RGBA"}),
+    "ppm": _images("PPM", {"mode": "L"}, {"mode": "1"}),
+    "tga": _images("TGA", {"compression": "tga_rle"}),
+    "jpeg2000": _images("JPEG2000", {"mode": "L"}),
+    "avif": _images("AVIF"),
+    "png, checksums right": _images(
         "PNG", {"mode": "P"}, {"mode": "1"}, {"mode": "I;16"}, wrap=_repaired_png
     ),
     "tar": Kind(_tars, "a.tar", _walk),
@@ -491,7 +491,7 @@ KINDS: dict[str, Kind] = {
         _beside(_IDX_LABELS, _idx((3,)), _walk),
     ),
     "csv": Kind(_table, "labels.csv", _walk),
-    "onnx": Kind(_onnx, "a.onnx", _ask),
+    "onnx": Kind(_onnx, "a.onnx", _predict),
     "suite": Kind(lambda: [_SUITE], "a.yaml", read_suite),
     "class names": Kind(lambda: [json.dumps(["a", "\ud800", "c"]).encode()], "a.json", _class_names),
     "job's note": Kind(

@@ -25,7 +25,7 @@ class Flips:
     tried: int = 0
     right: int = 0
     """Answers that were as before."""
-    refused: int = 0
+    rejected: int = 0
     """Refusals that name the file."""
     wrong: list[str] = field(default_factory=list)
     """Everything else: other answers, other errors, refusals that do not say which file."""
@@ -69,7 +69,7 @@ def flip_bits(
             if not any(finding.path == str(path.relative_to(root)) for finding in store.verify()):
                 found.unseen.append(what)
             for name, call in questions.items():
-                _ask(found, f"{name}, {what}", path, partial(call, store), right[name])
+                _query(found, f"{name}, {what}", path, partial(call, store), right[name])
             if heal is not None:
                 heal()
                 if any(call(store) != right[name] for name, call in questions.items()) or store.verify():
@@ -87,12 +87,12 @@ def _places(path: Path, each: int, rng: random.Random) -> Iterator[int]:
     yield from (bits - 1 - rng.randrange(near) for _ in range(each // 2))
 
 
-def _ask(found: Flips, what: str, path: Path, call: Callable[[], Any], right: Any) -> None:
+def _query(found: Flips, what: str, path: Path, call: Callable[[], Any], right: Any) -> None:
     try:
         output = call()
     except BeaufortError as error:
         if path.name in str(error):
-            found.refused += 1
+            found.rejected += 1
         else:
             found.wrong.append(f"{what}: {error}")
     except Exception as error:

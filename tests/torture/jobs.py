@@ -117,7 +117,7 @@ class Field:
 
         With `again`, it is called after as many seconds more, until the job is over.
         """
-        child = self._mortals.start(self.arguments(), output=str(self.said), **requested)
+        child = self._mortals.start(self.arguments(), output=str(self.output_file), **requested)
         over = threading.Event()
 
         def wait_and_strike() -> None:
@@ -136,12 +136,12 @@ class Field:
         return code
 
     @property
-    def said(self) -> Path:
+    def output_file(self) -> Path:
         return self.folder / "said"
 
     def ended_badly(self, code: int) -> str:
         """What was wrong with the end of a job that must end well; nothing if it did."""
-        output = self.said.read_text(errors="replace")
+        output = self.output_file.read_text(errors="replace")
         return "" if code == 0 and "Traceback" not in output else f"exit code {code}: {output[-1500:]}"
 
     # Looking
@@ -209,7 +209,7 @@ class Field:
         campaign.killed.update(struck)
         if not struck:  # it was quicker than it was at first
             self.seconds *= 0.8
-        output = self.said.read_text(errors="replace")
+        output = self.output_file.read_text(errors="replace")
         if "Traceback" in output or (code != 0 and set(struck) <= {"network"}):
             campaign.uncaught.append(f"{case}, {struck} killed: exit code {code}: {output[-1500:]}")
         return code == 0

@@ -50,7 +50,7 @@ class Steps:
     """Counts what the disk can see, and kills this process when it is time."""
 
     def __init__(self, folder: str, last: int, message: str) -> None:
-        self.folder, self.last, self.told, self.count = folder, last, message, 0
+        self.folder, self.last, self.log, self.count = folder, last, message, 0
 
     def watch(self) -> None:
         """From now on."""
@@ -87,7 +87,7 @@ class Steps:
         return self.count == self.last and self.concerns(path)
 
     def kill(self, event: str, path: Any) -> None:
-        descriptor = os.open(self.told, os.O_WRONLY | os.O_CREAT)
+        descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT)
         os.write(descriptor, f"{event} {os.fsdecode(path)}".encode())
         os.kill(os.getpid(), signal.SIGKILL)
 

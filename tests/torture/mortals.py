@@ -31,7 +31,7 @@ class Mortals:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.threads = self._answer()
+        self.threads = self._response()
 
     def __enter__(self) -> Mortals:
         return self
@@ -48,13 +48,13 @@ class Mortals:
         assert self._server.stdin
         self._server.stdin.write(json.dumps({"arguments": arguments, **requested}) + "\n")
         self._server.stdin.flush()
-        return self._answer()
+        return self._response()
 
     def wait(self) -> int:
         """The exit code of the command."""
-        return self._answer()
+        return self._response()
 
-    def _answer(self) -> int:
+    def _response(self) -> int:
         assert self._server.stdout
         return int(self._server.stdout.readline())
 

@@ -44,12 +44,12 @@ def load_with(values: tuple[Any, ...] = VALUES) -> Outcome:
     for text in ("demo:digits", "python:torture_nets:make"):
         for name in adapters[text.partition(":")[0]].options:
             for value in values:
-                outcome.asked += 1
+                outcome.requests += 1
                 try:
                     model = load_model(text, **{name: value})
                     model(images)
                     str(model.spec.to_dict()).encode()
-                    outcome.answers += 1
+                    outcome.replies += 1
                 except BeaufortError:
                     outcome.errors += 1
                 except Exception as error:

@@ -18,7 +18,7 @@ from tests.torture.crowd import crowd
 from tests.torture.flips import Flips, Question, flip_bits
 from tests.torture.gates import gate_beside_damage
 from tests.torture.sigkill import Bench
-from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql, write_old
+from tests.torture.stores import cell, make_predictions, rows_in_python, rows_in_sql, write_old
 from tests.torture.table import Row
 
 __all__ = ["PARTS", "Task"]
@@ -79,9 +79,9 @@ def bits_of_made_stores(task: Task) -> Iterator[Row]:
         store = FileStore(root)
         for start in (0, 30):
             if old:
-                write_old(root, cell(), start, answers(start, start + 30))
+                write_old(root, cell(), start, make_predictions(start, start + 30))
             else:
-                store.write(cell(), start, answers(start, start + 30), {"host": "here"})
+                store.write(cell(), start, make_predictions(start, start + 30), {"host": "here"})
         with mock.patch("beaufort.store._index._LEAST_NEW_FOOTERS", 1):
             query(store, "select 1 from cells")
             questions: dict[str, Question] = {"python": rows_in_python, "sql": rows_in_sql}
@@ -100,14 +100,14 @@ def bits_then_a_run(task: Task) -> Iterator[Row]:
         evaluate, ["demo:digits"], str(root / "small.yaml"), str(root / "digits"), str(root / "store")
     )
     fill()
-    questions: dict[str, Any] = {"python": rows_in_python, "sql": rows_in_sql, "runs": _asked}
+    questions: dict[str, Any] = {"python": rows_in_python, "sql": rows_in_sql, "runs": _runs}
     found = flip_bits(
         root / "store", questions, task.some(60), seed=task.seed, heal=fill, has_time=row.has_time
     )
     yield _of_flips(row, found, "of a run", seen=True)
 
 
-def _asked(store: FileStore) -> list[Any]:
+def _runs(store: FileStore) -> list[Any]:
     """Return the settings of the stored runs."""
     return [(record["suite"], record["data"], record["seed"], record["models"]) for record in store.runs()]
 
@@ -142,14 +142,14 @@ def mutated_files(task: Task) -> Iterator[Row]:
 def hostile_service(task: Task) -> Iterator[Row]:
     """Use a hostile service, and invalid options of services and models."""
     asking: dict[str, Callable[[], service.Outcome]] = {
-        "request to a hostile service": service.ask,
-        "invalid address or option of a service": service.ask_with,
+        "request to a hostile service": service.request,
+        "invalid address or option of a service": service.request_with,
         "invalid option of a model": options.load_with,
     }
     for what, call in asking.items():
         row = task.row(what)
         outcome = call()
-        row.count = outcome.asked
+        row.count = outcome.requests
         for finding in outcome.findings:
             row.uncaught(finding)
         yield row.end()
@@ -163,7 +163,7 @@ def crowds(task: Task) -> Iterator[Row]:
         )
         root = task.folder / f"crowd {writers}"
         found = crowd(root, seconds=max(2.0, 20 * task.fraction), writers=writers, readers=writers // 2)
-        row.count = found.written + found.gathered + found.read + found.asked + found.collected
+        row.count = found.written + found.gathered + found.read + found.requests + found.collected
         for wrong in found.wrong:
             report = row.double if "twice" in wrong else row.loss if "row" in wrong else row.uncaught
             report(f"{writers} writers: {wrong[-1500:]}")

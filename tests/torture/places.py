@@ -98,7 +98,7 @@ class Cluster:
             *("--head", "--port=0", "--include-dashboard=false", "--node-ip-address=127.0.0.1"),
             f"--temp-dir={self._folder}",
         )
-        self.address = "127.0.0.1:" + _told(self._head, rb"--address='[\d.]+:(\d+)'")
+        self.address = "127.0.0.1:" + _wait_for(self._head, rb"--address='[\d.]+:(\d+)'")
         self._other = self._start(f"--address={self.address}")
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class Cluster:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        _told(node, rb"(Ray runtime started)")
+        _wait_for(node, rb"(Ray runtime started)")
         return node
 
     def _kill(self, node: subprocess.Popen[bytes]) -> None:
@@ -155,7 +155,7 @@ class Cluster:
         ]
 
 
-def _told(node: subprocess.Popen[bytes], pattern: bytes) -> str:
+def _wait_for(node: subprocess.Popen[bytes], pattern: bytes) -> str:
     """The next text of a pattern in what a node that starts says."""
     assert node.stdout is not None
     while (found := re.search(pattern, line := node.stdout.readline())) is None:

@@ -19,7 +19,7 @@ import numpy as np
 from beaufort._core.errors import BeaufortError
 from beaufort.models import load_model
 
-__all__ = ["BEHAVIORS", "OPTIONS", "Outcome", "Service", "ask", "ask_with"]
+__all__ = ["BEHAVIORS", "OPTIONS", "Outcome", "Service", "request", "request_with"]
 
 CLASSES, IMAGES = 3, 2
 TIMEOUT_S = 0.6
@@ -288,8 +288,8 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 class Outcome:
     """What came of questions."""
 
-    asked: int = 0
-    answers: int = 0
+    requests: int = 0
+    replies: int = 0
     errors: int = 0
     findings: list[str] = field(default_factory=list)
     """What must not happen: other exceptions, wrong outcomes, time or secrets that got away."""
@@ -314,9 +314,9 @@ class Service:
         with contextlib.suppress(OSError):
             while True:
                 line, _ = self._socket.accept()
-                threading.Thread(target=self._answer, args=(line,), daemon=True).start()
+                threading.Thread(target=self._respond, args=(line,), daemon=True).start()
 
-    def _answer(self, line: socket.socket) -> None:
+    def _respond(self, line: socket.socket) -> None:
         with contextlib.suppress(OSError), line:
             line.settimeout(2 * LONGEST_S)
             _read_request(line)
@@ -357,7 +357,7 @@ def _quick(token: bool) -> Iterator[None]:
         os.environ.update(before[0])
 
 
-def ask(names: list[str] | None = None) -> Outcome:
+def request(names: list[str] | None = None) -> Outcome:
     """Ask the service in each of its moods; what a model makes of it is counted and judged."""
     outcome, service = Outcome(), Service()
     images = np.arange(IMAGES * 16 * 16 * 3, dtype=np.uint8).reshape(IMAGES, 16, 16, 3)
@@ -376,7 +376,7 @@ def ask(names: list[str] | None = None) -> Outcome:
     return outcome
 
 
-def ask_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outcome:
+def request_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outcome:
     """Load models with invalid addresses and options."""
     outcome, service = Outcome(), Service()
     images = np.zeros((1, 16, 16, 3), np.uint8)
@@ -406,10 +406,10 @@ def _question(address: str, images: np.ndarray, **options: Any) -> object:
 
 
 def _judge(outcome: Outcome, name: str, work: Callable[[], Any]) -> str:
-    outcome.asked += 1
+    outcome.requests += 1
     try:
         work()
-        outcome.answers += 1
+        outcome.replies += 1
         return "answer"
     except BeaufortError as error:
         outcome.errors += 1

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from beaufort.evaluation import predictions
 from beaufort.store import Cell, FileStore, query, summarize
 
-__all__ = ["answers", "cell", "old_bytes", "rows_in_python", "rows_in_sql", "write_old"]
+__all__ = ["cell", "make_predictions", "old_bytes", "rows_in_python", "rows_in_sql", "write_old"]
 
 CLASSES = 10
 
@@ -30,7 +30,7 @@ def cell(
     )
 
 
-def answers(start: int, stop: int, *, seed: int = 0, **options: Any) -> pa.Table:
+def make_predictions(start: int, stop: int, *, seed: int = 0, **options: Any) -> pa.Table:
     """Answers to some images; those to an image are the same whatever range it is asked for in."""
     logits = np.array(
         [np.random.default_rng([seed, image]).normal(0, 2, CLASSES) for image in range(start, stop)]

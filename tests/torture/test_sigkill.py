@@ -12,7 +12,7 @@ from tests.torture.commands import COMMANDS
 from tests.torture.gates import gate_beside_damage
 from tests.torture.parts import PARTS
 from tests.torture.sigkill import Bench
-from tests.torture.stores import answers, cell
+from tests.torture.stores import cell, make_predictions
 from tests.torture.table import Row, as_markdown
 
 STRIDES = {"run": 20, "corrupt": 12, "store merge": 11, "query": 2}
@@ -63,13 +63,13 @@ def test_half_a_file_would_be_found(bench: Bench) -> None:
 
 def test_wrong_rows_would_be_found(bench: Bench) -> None:
     bench._begin()
-    FileStore(bench.work / "ours").write(cell("other"), 0, answers(0, 10, seed=1))
+    FileStore(bench.work / "ours").write(cell("other"), 0, make_predictions(0, 10, seed=1))
     assert judged(bench).losses == 1
 
 
 def test_doubles_would_be_found(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench._begin()
-    FileStore(bench.work / "ours").write(cell(), 10, answers(10, 30))
+    FileStore(bench.work / "ours").write(cell(), 10, make_predictions(10, 30))
     assert not judged(bench).findings
     monkeypatch.setattr("beaufort.store._index.cover", lambda pieces: [_whole(piece) for piece in pieces])
     assert judged(bench).doubles == 1

@@ -14,7 +14,7 @@ from tests.torture.disasters import DISASTERS, can_mount
 from tests.torture.jobs import KINDS, Campaign, Field, Kind
 from tests.torture.places import Places
 from tests.torture.report_of_kills import in_short, write_report
-from tests.torture.thousand import SHARES, Ledger
+from tests.torture.thousand import FRACTIONS, Ledger
 
 SEED = 20261116
 LOCAL = Kind("local", "files")
@@ -168,5 +168,5 @@ def test_a_long_finding_is_cut() -> None:
 
 
 def test_kills_are_divided_among_workers() -> None:
-    assert set(SHARES) == set(KINDS)
-    assert sum(SHARES.values()) == pytest.approx(1)
+    assert set(FRACTIONS) == set(KINDS)
+    assert sum(FRACTIONS.values()) == pytest.approx(1)

@@ -34,8 +34,8 @@ def test_the_same_seed_gives_the_same_files(kind: str, monkeypatch: pytest.Monke
 def test_damaged_files() -> None:
     tally = files.torture_files(1500, seed=20261115)
     assert not tally.findings, "\n".join(tally.findings)
-    assert tally.files == 1500 == tally.read.total() + tally.refused.total()
-    assert len(tally.refused) == len(files.KINDS)
+    assert tally.files == 1500 == tally.read.total() + tally.rejected.total()
+    assert len(tally.rejected) == len(files.KINDS)
 
 
 def test_the_watch_reports_violations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,19 +54,19 @@ def test_the_watch_reports_violations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_behavior_of_the_service() -> None:
-    outcome = service.ask()
+    outcome = service.request()
     assert not outcome.findings, "\n".join(outcome.findings)
-    assert outcome.asked == len(service.BEHAVIORS) == outcome.answers + outcome.errors
+    assert outcome.requests == len(service.BEHAVIORS) == outcome.replies + outcome.errors
 
 
 def test_invalid_addresses_and_options_of_services() -> None:
-    outcome = service.ask_with()
+    outcome = service.request_with()
     assert not outcome.findings, "\n".join(outcome.findings)
-    assert outcome.asked == outcome.errors
+    assert outcome.requests == outcome.errors
 
 
 def test_invalid_options_of_models() -> None:
     outcome = options.load_with()
     assert not outcome.findings, "\n".join(outcome.findings)
-    assert outcome.asked == outcome.answers + outcome.errors
-    assert outcome.answers > 50
+    assert outcome.requests == outcome.replies + outcome.errors
+    assert outcome.replies > 50

@@ -25,7 +25,7 @@ from tests.torture.report_of_kills import write_report
 
 __all__ = ["Ledger", "main"]
 
-SHARES = {
+FRACTIONS = {
     Kind("local", "files"): 0.48,
     Kind("local", "s3"): 0.32,
     Kind("processes", "files"): 0.10,
@@ -124,8 +124,8 @@ class _Task:
         self._fields: dict[Kind, Field] = {}
         self._busy: set[Kind] = set()
         self._lock = threading.Lock()
-        whole = sum(SHARES[kind] for kind in given.kinds)
-        self._quotas = {kind: round(given.kills * SHARES[kind] / whole) for kind in given.kinds}
+        whole = sum(FRACTIONS[kind] for kind in given.kinds)
+        self._quotas = {kind: round(given.kills * FRACTIONS[kind] / whole) for kind in given.kinds}
         self.wanted = self._field(Kind("local", "files")).undisturbed()
 
     def kills(self) -> None:

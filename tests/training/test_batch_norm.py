@@ -79,9 +79,9 @@ def compare(device: str, dtype: torch.dtype, shape: Shape, relu: bool, add: bool
     assert ours.num_batches_tracked == theirs.num_batches_tracked == int(track)
     if track:
         with torch.no_grad():
-            answered = ours.eval()(x, other if add else None)
+            evaluated = ours.eval()(x, other if add else None)
             assert_near(
-                answered,
+                evaluated,
                 plain(theirs.eval(), x.double(), other.double() if add else None, relu),
                 TOLERANCE[dtype],
             )

@@ -31,7 +31,7 @@ UNWRITTEN = {"abs", "capsule", "stylizer"}
 """They do what has no plain counterpart, or are no classifiers."""
 
 
-def answers(content: bytes, images: Tensor) -> Any:
+def onnx_outputs(content: bytes, images: Tensor) -> Any:
     runtime = pytest.importorskip("onnxruntime")
     return runtime.InferenceSession(content).run(None, {"image": images.numpy()})[0]
 
@@ -51,7 +51,7 @@ def test_exported_networks_predict_alike(name: str) -> None:
         images = torch.rand(3, *shape)
         expected = network.eval()(images)
     content = onnx_of(network, shape)
-    np.testing.assert_allclose(answers(content, images), expected, atol=1e-4)
+    np.testing.assert_allclose(onnx_outputs(content, images), expected, atol=1e-4)
     onnx = pytest.importorskip("onnx")
     onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
 
@@ -63,7 +63,7 @@ def test_a_pruned_network_is_written_without_what_was_pruned() -> None:
     images = torch.rand(2, 3, 32, 32)
     with torch.no_grad():
         expected = network.eval()(images)
-    np.testing.assert_allclose(answers(onnx_of(network, (3, 32, 32)), images), expected, atol=1e-4)
+    np.testing.assert_allclose(onnx_outputs(onnx_of(network, (3, 32, 32)), images), expected, atol=1e-4)
 
 
 class Odd(nn.Module):
@@ -125,7 +125,7 @@ def assert_alike(network: nn.Module, classes: int) -> None:
     with torch.no_grad():
         expected = network.eval()(images)
     content = onnx_of(network, (3, 8, 8))
-    np.testing.assert_allclose(answers(content, images), expected, atol=1e-5)
+    np.testing.assert_allclose(onnx_outputs(content, images), expected, atol=1e-5)
     onnx = pytest.importorskip("onnx")
     (output,) = onnx.load_from_string(content).graph.output
     assert output.type.tensor_type.shape.dim[1].dim_value == classes

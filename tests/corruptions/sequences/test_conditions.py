@@ -27,7 +27,7 @@ from beaufort.testing._contracts import example_image
 from tests.commands import invoke
 
 SUITE = Suite(
-    name="films",
+    name="frame_batches",
     version=1,
     dataset="toys",
     scale="cifar",
@@ -66,8 +66,8 @@ def scores(done: Run) -> Scores:
     return done.scores(calibration=False)
 
 
-def asked(name: str, data: Dataset, model: Model, difficulty: int = 1) -> np.ndarray:
-    """What a model says to each frame, asked without the evaluation: five best, `(images, frames, 5)`."""
+def top_classes(name: str, data: Dataset, model: Model, difficulty: int = 1) -> np.ndarray:
+    """Return the five best classes of each frame without `evaluate`, `(images, frames, 5)`."""
     made = perturbations[name].frames(
         IMAGES, scale="cifar", ids=list(data.ids), seed=0, difficulty=difficulty
     )
@@ -81,7 +81,7 @@ def test_numbers_are_those_of_the_frames(data: Dataset, scores: Scores) -> None:
         moved = by_name[model.spec.name].movement
         values: dict[str, list[float]] = {"flip_probability": [], "top5_distance": []}
         for name in SUITE.sequences:
-            top = asked(name, data, model)
+            top = top_classes(name, data, model)
             against: Any = "first" if perturbations[name].noise else "previous"
             wanted = flips(top[..., 0], against=against), top5_distances(top, against=against)
             for (kind, found), fraction in zip(values.items(), wanted, strict=True):
@@ -163,7 +163,7 @@ def test_interrupted_run_resumes(data: Dataset, tmp_path: Path) -> None:
     again = evaluate(toy(), suite, data, tmp_path, labels="identity", options=RunOptions(batch_size=5))
     assert not any(result.reused for result in again.results)
     once = evaluate(toy(), suite, data, labels="identity")
-    one, other = (_answers(found) for found in (once, again))
+    one, other = (_predictions(found) for found in (once, again))
     assert other.conditions == one.conditions
     assert np.array_equal(other.top, one.top)
     assert np.allclose(
@@ -173,7 +173,7 @@ def test_interrupted_run_resumes(data: Dataset, tmp_path: Path) -> None:
     assert all(result.reused for result in evaluate(toy(), suite, data, tmp_path, labels="identity").results)
 
 
-def _answers(found: Run) -> Predictions:
+def _predictions(found: Run) -> Predictions:
     return found.predictions[0].predictions("toy")
 
 
@@ -187,7 +187,7 @@ def test_frames_of_one_sequence_stay_together() -> None:
 def test_difficulties_of_noise(data: Dataset) -> None:
     suite = Suite.from_dict({**SUITE.as_dict(), "name": "hard", "sequences": ["gaussian_noise_3"]})
     found = evaluate(toy(), suite, data, labels="identity").scores(calibration=False).models[0]
-    top = asked("gaussian_noise", data, toy(), difficulty=3)
+    top = top_classes("gaussian_noise", data, toy(), difficulty=3)
     wanted = flips(top[..., 0], against="first").mean()
     assert found.movement["flip_probability"]["gaussian_noise_3"].value == pytest.approx(wanted)
 
@@ -203,9 +203,9 @@ def test_few_classes_have_no_top_five(data: Dataset) -> None:
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def frame_batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with clean images in `toys` and their sequences in `CIFAR-10-P`."""
-    root = tmp_path_factory.mktemp("films")
+    root = tmp_path_factory.mktemp("frame_batches")
     (root / "toys").mkdir()
     np.save(root / "toys" / "images.npy", IMAGES)
     np.save(root / "toys" / "labels.npy", LABELS)
@@ -215,40 +215,48 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_cifar10_p_has_the_published_layout(films: Path) -> None:
-    again = make_dataset("cifar10-p", str(films / "toys"), films / "CIFAR-10-P", names=["rotate"])
+def test_cifar10_p_has_the_published_layout(frame_batches: Path) -> None:
+    again = make_dataset(
+        "cifar10-p", str(frame_batches / "toys"), frame_batches / "CIFAR-10-P", names=["rotate"]
+    )
     assert (again.done, again.skipped) == (0, 2)
-    turned = np.load(films / "CIFAR-10-P" / "rotate.npy")
+    turned = np.load(frame_batches / "CIFAR-10-P" / "rotate.npy")
     assert turned.shape == (COUNT, 31, 32, 32, 3)
     assert np.array_equal(turned[:, 15], IMAGES)
     with pytest.raises(BeaufortError, match="'rotat'; did you mean 'rotate'"):
-        make_dataset("cifar10-p", str(films / "toys"), films / "other", names=["rotat"])
+        make_dataset("cifar10-p", str(frame_batches / "toys"), frame_batches / "other", names=["rotat"])
 
 
-def test_stored_frame_batches_give_the_same_predictions(films: Path, scores: Scores) -> None:
-    models, place = [toy(), toy(4, "other")], f"cifar10-p:{films / 'CIFAR-10-P'}"
-    stored = evaluate(models, SUITE, place, labels="identity", options=RunOptions(clean=str(films / "toys")))
+def test_stored_frame_batches_give_the_same_predictions(frame_batches: Path, scores: Scores) -> None:
+    models, place = [toy(), toy(4, "other")], f"cifar10-p:{frame_batches / 'CIFAR-10-P'}"
+    stored = evaluate(
+        models, SUITE, place, labels="identity", options=RunOptions(clean=str(frame_batches / "toys"))
+    )
     assert stored.predictions[0].stored
     found = stored.scores(calibration=False)
     for one, other in zip(found.models, scores.models, strict=True):
         assert (one.model, one.movement, one.clean) == (other.model, other.movement, other.clean)
 
 
-def test_published_arrays_come_without_labels(films: Path, scores: Scores, tmp_path: Path) -> None:
+def test_published_arrays_come_without_labels(frame_batches: Path, scores: Scores, tmp_path: Path) -> None:
     bare = tmp_path / "CIFAR-10-P"
-    shutil.copytree(films / "CIFAR-10-P", bare, ignore=shutil.ignore_patterns("labels.npy"))
+    shutil.copytree(frame_batches / "CIFAR-10-P", bare, ignore=shutil.ignore_patterns("labels.npy"))
     with pytest.raises(ImageFileError, match=r"labels\.npy.*clean"):
         evaluate(toy(), SUITE, f"cifar10-p:{bare}", labels="identity")
     found = evaluate(
-        toy(), SUITE, f"cifar10-p:{bare}", labels="identity", options=RunOptions(clean=str(films / "toys"))
+        toy(),
+        SUITE,
+        f"cifar10-p:{bare}",
+        labels="identity",
+        options=RunOptions(clean=str(frame_batches / "toys")),
     )
     mine = next(one for one in scores.models if one.model == "toy")
     assert found.scores(calibration=False).models[0].movement == mine.movement
 
 
-def test_arrays_of_another_length_are_rejected(films: Path, tmp_path: Path) -> None:
+def test_arrays_of_another_length_are_rejected(frame_batches: Path, tmp_path: Path) -> None:
     short = tmp_path / "CIFAR-10-P"
-    shutil.copytree(films / "CIFAR-10-P", short)
+    shutil.copytree(frame_batches / "CIFAR-10-P", short)
     np.save(short / "rotate.npy", np.load(short / "rotate.npy")[:, 1:])
     with pytest.raises(ImageFileError, match=r"shape \(n, 31, h, w, 3\)"):
         evaluate(toy(), SUITE, f"cifar10-p:{short}", labels="identity")
@@ -275,7 +283,7 @@ def other():
 """
 
 
-def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_way(frame_batches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite of its own, so that it takes a second; the published ones differ in their lists alone."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "netmodule.py").write_text(MODULE)
@@ -283,7 +291,7 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "two.yaml").write_text(suite + "metrics: [flip_probability, top5_distance]\n")
     invoke("validate", "two.yaml")
     models = ["--model", "python:netmodule:net", "--model", "python:netmodule:other"]
-    run = ["run", *models, "--suite", "two.yaml", "--data", str(films / "toys"), "--store", "kept"]
+    run = ["run", *models, "--suite", "two.yaml", "--data", str(frame_batches / "toys"), "--store", "kept"]
     shown = invoke(*run)
     assert "Flip probability" in shown
     assert "--data" not in shown.partition("next:")[2]  # the report of sequences shows no images

@@ -33,7 +33,7 @@ def source(files: Any, name: str) -> np.ndarray:
     return np.asarray(files["inputs"][files["input_names"].tolist().index(name)])
 
 
-def film(name: str, images: np.ndarray, **options: Any) -> np.ndarray:
+def frames_of(name: str, images: np.ndarray, **options: Any) -> np.ndarray:
     """Return all frames of one image or of a batch."""
     made = perturbations[name].frames(images, **options)
     frames = np.stack([np.asarray(on_host(frame)) for frame in made], axis=1)
@@ -52,7 +52,7 @@ def test_published_frames(shared: Path, scale: str, name: str) -> None:
     assert entries
     for key in entries:
         _, _, difficulty, photo = key.split("/")
-        made = film(
+        made = frames_of(
             name,
             source(files, photo)[None],
             scale=scale,
@@ -67,10 +67,10 @@ def test_published_frames(shared: Path, scale: str, name: str) -> None:
         assert (off > 0).mean() <= (0.07 if name == "brightness" else 0.01), key
 
 
-FILMED = [(name, 1) for name in NAMES] + [("shot_noise", 3), ("gaussian_noise", 2), ("speckle_noise", 3)]
+FRAME_CASES = [(name, 1) for name in NAMES] + [("shot_noise", 3), ("gaussian_noise", 2), ("speckle_noise", 3)]
 
 
-@pytest.mark.parametrize(("name", "difficulty"), FILMED)
+@pytest.mark.parametrize(("name", "difficulty"), FRAME_CASES)
 def test_every_published_frame_at_224_pixels(shared: Path, name: str, difficulty: int) -> None:
     """Of frames that are not stored, brightness and texture are: equal to a twentieth of a level.
 
@@ -80,7 +80,7 @@ def test_every_published_frame_at_224_pixels(shared: Path, name: str, difficulty
     seeds = dict(zip(files["seed_keys"].tolist(), files["seed_values"].tolist(), strict=True))
     key = f"{name}/{difficulty}/astronaut"
     options: dict[str, Any] = {"seed": seeds[key], "difficulty": difficulty, "stream": "reference"}
-    made = film(name, source(files, "astronaut")[None], scale="imagenet", **options).astype(np.float64)
+    made = frames_of(name, source(files, "astronaut")[None], scale="imagenet", **options).astype(np.float64)
     means, textures = files[f"stat/{key}/frame_mean"], files[f"stat/{key}/frame_tv"]
     assert len(made) == len(means) == perturbations[name].length("imagenet")
     assert np.abs(made.mean(axis=(1, 2)) - means).max() < (0.15 if name == "brightness" else 0.05)
@@ -101,16 +101,16 @@ def test_shapes_and_engines(name: str, device: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA")
     images = np.stack([example_image(40, 44, variant=i) for i in range(2)])
-    made = film(name, images, scale="cifar", ids=["a", 5], seed=3)
+    made = frames_of(name, images, scale="cifar", ids=["a", 5], seed=3)
     assert made.shape == (2, FRAMES.get(name, {"cifar": 31})["cifar"], 32, 32, 3)
     assert made.dtype == np.uint8
     tensor = torch.from_numpy(images).to(device)
-    there = film(name, tensor, scale="cifar", ids=["a", 5], seed=3)
+    there = frames_of(name, tensor, scale="cifar", ids=["a", 5], seed=3)
     off = np.abs(there.astype(int) - made)
     assert off.max() <= 1
     assert (off > 0).mean() < 1e-3
-    assert np.array_equal(film(name, images[1:], scale="cifar", ids=[5], seed=3), made[1])
-    assert np.array_equal(film(name, tensor[1:], scale="cifar", ids=[5], seed=3), there[1])
+    assert np.array_equal(frames_of(name, images[1:], scale="cifar", ids=[5], seed=3), made[1])
+    assert np.array_equal(frames_of(name, tensor[1:], scale="cifar", ids=[5], seed=3), there[1])
 
 
 ON_DEVICES = [("spatter", "cpu"), *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in NAMES)]
@@ -126,8 +126,8 @@ def test_photos_on_a_device(name: str, device: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA")
     images = np.stack([example_image(256, 300, variant=i) for i in range(2)])
-    made = film(name, images, scale="imagenet", ids=["a", 5])
-    there = film(name, torch.from_numpy(images).to(device), scale="imagenet", ids=["a", 5])
+    made = frames_of(name, images, scale="imagenet", ids=["a", 5])
+    there = frames_of(name, torch.from_numpy(images).to(device), scale="imagenet", ids=["a", 5])
     off = np.abs(there.astype(int) - made)
     assert off.max() <= 1
     assert (off > 0).mean() < 1e-3
@@ -136,7 +136,7 @@ def test_photos_on_a_device(name: str, device: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_another_seed(name: str) -> None:
     images = example_image(32, 32)[None]
-    one, other = (film(name, images, scale="cifar", seed=seed) for seed in (0, 1))
+    one, other = (frames_of(name, images, scale="cifar", seed=seed) for seed in (0, 1))
     random = perturbations[name].noise or name in ("snow", "spatter")
     assert np.array_equal(one, other) is not random
     clean = 0 if perturbations[name].noise or name == "zoom_blur" else {"translate": 7}.get(name)
@@ -150,7 +150,7 @@ def test_another_seed(name: str) -> None:
 def test_lengths(scale: str) -> None:
     images = example_image(SIDES[scale], SIDES[scale])[None]
     for name, counts in FRAMES.items():
-        assert len(film(name, images, scale=scale)) == counts[scale]
+        assert len(frames_of(name, images, scale=scale)) == counts[scale]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_batch_in_bytes_is_needed(images: Any) -> None:
 def test_any_strides(name: str) -> None:
     """A view of an array has the frames of its copy."""
     view = np.stack([example_image(32, 32)] * 2)[:, ::-1, ::-1]
-    assert np.array_equal(film(name, view, scale="cifar"), film(name, view.copy(), scale="cifar"))
+    assert np.array_equal(frames_of(name, view, scale="cifar"), frames_of(name, view.copy(), scale="cifar"))
 
 
 def test_tensors_are_rejected_alike() -> None:

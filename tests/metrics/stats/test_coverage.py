@@ -54,7 +54,7 @@ def test_every_kind_of_number_is_covered(
         assert fraction >= least(repeats), name
 
 
-def answers(rng: np.random.Generator, images: int, mean: float, alike: float) -> NDArray[np.float64]:
+def accuracies(rng: np.random.Generator, images: int, mean: float, alike: float) -> NDArray[np.float64]:
     """The share of its versions that each photo is answered rightly in; `alike` near 0: all or none."""
     chance = rng.beta(mean * alike, (1 - mean) * alike, images)
     return rng.binomial(VERSIONS, chance) / VERSIONS
@@ -66,7 +66,7 @@ def test_intervals_of_single_ratings_do_not_cover() -> None:
     repeats, mean = 400, 0.6
     covered = naive = 0
     for _ in range(repeats):
-        fraction = answers(rng, 400, mean, 1.0)
+        fraction = accuracies(rng, 400, mean, 1.0)
         estimate = mean_interval(fraction)
         covered += estimate.low <= mean <= estimate.high
         flat = clopper_pearson(round(fraction.sum() * VERSIONS), fraction.size * VERSIONS)
@@ -93,7 +93,7 @@ def test_stopping_at_a_precision_keeps_the_coverage(case: str | tuple[float, flo
             (fraction, mean), precision = rare(rng, images), 0.005
         else:
             mean, alike, precision = case
-            fraction = answers(rng, images, mean, alike)
+            fraction = accuracies(rng, images, mean, alike)
         for count in looks(images):
             estimate = mean_interval(fraction[:count])
             if estimate.half_width <= precision:

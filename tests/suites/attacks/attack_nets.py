@@ -13,7 +13,7 @@ CLASSES = 4
 SIDE = 16
 
 
-def pictures(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def make_images(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Noise with a bright quarter, which is the class."""
     rng = np.random.default_rng(seed)
     labels = np.arange(count) % CLASSES
@@ -39,7 +39,7 @@ def net(**options: Any) -> Network:
     options = {"name": "net", "device": "cpu", "mean": (0.4, 0.5, 0.6), "std": (0.2, 0.25, 0.3), **options}
     model = as_model(module, **options)
     assert isinstance(model, Network)
-    images, labels = pictures(256, seed=1)
+    images, labels = make_images(256, seed=1)
     batch, expected = torch.from_numpy(model.spec.preprocessing.apply(images)), torch.from_numpy(labels)
     optimizer = torch.optim.Adam(module.parameters(), 0.02)
     with torch.enable_grad():

@@ -18,13 +18,13 @@ from beaufort.suites.conditions import Condition
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from tests.suites.attacks.attack_nets import pictures
+from tests.suites.attacks.attack_nets import make_images
 
 WEAK, STRONG = "toys/pgd-linf@4.5/255,steps=5", "toys/pgd-linf@8/255,steps=5"
 
 
 def dataset(count: int = 24) -> Dataset:
-    return from_arrays("toys", *pictures(count))
+    return from_arrays("toys", *make_images(count))
 
 
 def conditions(*texts: str) -> list[Condition]:

@@ -19,7 +19,7 @@ from beaufort.suites.conditions import Condition
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from tests.suites.attacks.attack_nets import pictures  # noqa: E402
+from tests.suites.attacks.attack_nets import make_images  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 FOOLBOX = pytest.mark.skipif(find_spec("foolbox") is None, reason="foolbox is not installed")
@@ -27,10 +27,10 @@ AUTOATTACK = pytest.mark.skipif(
     find_spec("autoattack") is None and find_spec("pyautoattack") is None,
     reason="AutoAttack is not installed",
 )
-IMAGES, LABELS = pictures(8)
+IMAGES, LABELS = make_images(8)
 
 
-def answered(text: str, model: Network, **options: Any) -> Any:
+def predicted_after(text: str, model: Network, **options: Any) -> Any:
     shift = Condition.parse(f"toys/{text}").shift
     chosen = {"labels": LABELS, "space": LabelSpace(), "seed": 0, **options}
     return shift.predict(model, IMAGES, ids=range(8), **chosen).argmax(axis=1)  # type: ignore[union-attr]
@@ -39,9 +39,9 @@ def answered(text: str, model: Network, **options: Any) -> Any:
 @FOOLBOX
 @pytest.mark.parametrize("text", ["foolbox@LinfPGD:12/255", "foolbox@L2PGD:1.5"])
 def test_foolbox(text: str, victim: Network) -> None:
-    assert (answered(text, victim) != LABELS).all()
+    assert (predicted_after(text, victim) != LABELS).all()
     state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]["key"].sum()  # noqa: NPY002
-    assert (answered(text, victim) == answered(text, victim)).all()
+    assert (predicted_after(text, victim) == predicted_after(text, victim)).all()
     assert (torch.get_rng_state() == state[0]).all()
     assert np.random.get_state(legacy=False)["state"]["key"].sum() == state[1]  # noqa: NPY002
 
@@ -61,13 +61,13 @@ def test_foolbox_attacks_that_will_not_do(victim: Network) -> None:
     with pytest.raises(AttackError, match="use an attack in linf or l2"):
         Condition.parse("toys/foolbox@L1PGD:1").facts()
     with pytest.raises(AttackError, match="label sets; use pgd-linf"):
-        answered("foolbox@LinfPGD:1/255", victim, labels=np.stack([LABELS, LABELS], axis=1))
+        predicted_after("foolbox@LinfPGD:1/255", victim, labels=np.stack([LABELS, LABELS], axis=1))
 
 
 @AUTOATTACK
 @pytest.mark.parametrize("text", ["autoattack-linf@12/255", "autoattack-l2@1.5"])
 def test_autoattack(text: str, victim: Network) -> None:
-    assert (answered(text, victim) != LABELS).all()
+    assert (predicted_after(text, victim) != LABELS).all()
     assert Condition.parse(f"toys/{text}").facts()["library_version"]
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 else:
     torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from tests.suites.attacks.attack_nets import CLASSES, SIDE, net, pictures
+from tests.suites.attacks.attack_nets import CLASSES, SIDE, make_images, net
 
-IMAGES, LABELS = pictures(24)
+IMAGES, LABELS = make_images(24)
 IDS = [f"{i}.png" for i in range(24)]
 EPSILONS = {"linf": (0.0, 3 / 255, 4.5 / 255, 8 / 255), "l2": (0.0, 0.3, 0.45, 0.8)}
 
