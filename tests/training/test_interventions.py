@@ -347,7 +347,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("name", "options", "told"), WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
+@pytest.mark.parametrize(("name", "options", "message"), WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
 def test_invalid_options_are_reported(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises((OptionError, UnknownNameError), match=message):
         make(name, **options)

@@ -88,7 +88,7 @@ def test_depths_are_those_of_two_scans() -> None:
         np.testing.assert_array_equal(found_depths(labels, 46), scanned(labels[1:-1, 1:47] == 2))
 
 
-@pytest.mark.parametrize("share", [0.3, 0.03, 0.003, 0.0])
+@pytest.mark.parametrize("fraction", [0.3, 0.03, 0.003, 0.0])
 def test_depths_among_many_edges(fraction: float) -> None:
     labels = np.zeros((42, 64), np.uint8)
     labels[1:-1, 1:58] = np.where(np.random.default_rng(1).random((40, 57)) < fraction, 2, 0)

@@ -138,7 +138,7 @@ def test_bombs_are_rejected_from_the_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "webp", "gif", "bmp", "tif"])
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
+@pytest.mark.parametrize("fraction", [0.02, 0.5, 0.95])
 def test_truncated_files_are_rejected(tmp_path: Path, kind: str, fraction: float) -> None:
     path = tmp_path / f"a.{kind}"
     rng = np.random.default_rng(0)

@@ -167,7 +167,7 @@ def test_a_start_trained_on_all_images_is_rejected(photos: str, recipe: Recipe) 
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("share", [0, 0.1])
+@pytest.mark.parametrize("fraction", [0, 0.1])
 def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recipe, fraction: float) -> None:
     """What was trained without z has seen y, and so has what began with it."""
     short = replace(recipe, epochs=1)
