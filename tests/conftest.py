@@ -1,4 +1,4 @@
-"""Where the data that some tests compare with lies, and stores with answers that nobody was asked for."""
+"""Paths of reference data, and stores filled with generated predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", ROOT.parent / "shared"))
 
 # Machines are shared: a slow moment is no finding. The examples are the same in every run, so that a rare one
-# does not refuse a change that has nothing to do with it; `--hypothesis-profile search` looks for new ones.
+# does not reject unrelated changes; `--hypothesis-profile search` looks for new ones.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("beaufort", settings.get_profile("search"), derandomize=True)
 settings.load_profile("beaufort")
@@ -142,10 +142,10 @@ def fill_store(
     luck: int = 0,
     weights: str = "",
 ) -> FileStore:
-    """Models by the share of digits they get right; every digit is as hard for all of them.
+    """Models by their accuracy; a digit is equally hard for all of them.
 
     Clean digits are easier than corrupted ones. `skip` leaves the last conditions of the last model out;
-    another `luck` gives other answers; other `weights` make other models of these names.
+    another `luck` gives other predictions; other `weights` make other models of these names.
     """
     requested = get_suite(suite) if isinstance(suite, str) else suite
     store = FileStore(path)

@@ -1,4 +1,4 @@
-"""A service on this machine that is asked in JSON, and answers what a test tells it to."""
+"""A local JSON service whose replies are defined by a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["JsonService", "Reply"]
 
 
 class Reply(NamedTuple):
-    """What comes back."""
+    """Content, status and headers of a response."""
 
     content: Any
     """Bytes, or what JSON can say."""
@@ -21,7 +21,7 @@ class Reply(NamedTuple):
 
 
 class JsonService:
-    """A server that `answer` speaks for: it is called with the path, the headers and what was sent."""
+    """A server that replies with `answer(path, headers, body)`."""
 
     def __init__(self, output: Callable[[str, Mapping[str, str], Any], Reply]) -> None:
         class Handler(BaseHTTPRequestHandler):

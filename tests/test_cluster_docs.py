@@ -28,7 +28,7 @@ def block(language: str) -> str:
 
 
 SRUN = """#!/bin/bash
-# Starts what it is told on this machine, once for each task.
+# Starts the command on this machine, once for each task.
 tasks=1
 while [[ $1 == --* ]]; do
     [[ $1 == --ntasks=* ]] && tasks=${1#--ntasks=}

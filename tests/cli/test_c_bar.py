@@ -22,11 +22,11 @@ from beaufort.models import as_model
 def toy():
     weights = np.random.default_rng(3).normal(0, 1, (10, 8 * 8 * 3)).astype(np.float32)
 
-    def answer(images):
+    def predict(images):
         step = images.shape[1] // 8
         return images[:, ::step, ::step].reshape(len(images), -1).astype(np.float32) @ weights.T / 900
 
-    return as_model(answer, name="toy", classes=10, version="1")
+    return as_model(predict, name="toy", classes=10, version="1")
 """
 TOY = ["--model", "python:toybar:toy"]
 

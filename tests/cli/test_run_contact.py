@@ -26,8 +26,8 @@ import numpy as np
 from beaufort.models import as_model
 
 def toy(name="toy", gain=1):
-    answer = lambda images: gain * images.astype(np.float32).mean(axis=(1, 2)) / 20
-    return as_model(answer, name=name, classes=3, version=str(gain))
+    predict = lambda images: gain * images.astype(np.float32).mean(axis=(1, 2)) / 20
+    return as_model(predict, name=name, classes=3, version=str(gain))
 
 def other():
     return toy("other", -1)
@@ -43,13 +43,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "contact_nets.py").write_text(MODEL)
     for i in range(12):
-        place = tmp_path / "pictures" / "abc"[i % 3] / f"{i}.png"
+        place = tmp_path / "images" / "abc"[i % 3] / f"{i}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(example_image(40, 40, variant=i)).save(place)
     return tmp_path
 
 
-TOY = ("--model", "python:contact_nets:toy", "--data", "pictures", "--store", "kept")
+TOY = ("--model", "python:contact_nets:toy", "--data", "images", "--store", "kept")
 FOG = ("--corruption", "fog", "--severity", "3")
 
 
@@ -62,7 +62,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
-    (folder / "pictures" / "b" / "1.png").write_bytes(b"no picture")
+    (folder / "images" / "b" / "1.png").write_bytes(b"no image")
     for _ in range(2):
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
@@ -76,7 +76,7 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
 
 
 def test_an_image_too_small_to_corrupt_does_not_stop_the_run(folder: Path) -> None:
-    Image.fromarray(example_image(10, 40, variant=1)).save(folder / "pictures" / "a" / "0.png")
+    Image.fromarray(example_image(10, 40, variant=1)).save(folder / "images" / "a" / "0.png")
     for _ in range(2):
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
@@ -87,23 +87,23 @@ def test_an_image_too_small_to_corrupt_does_not_stop_the_run(folder: Path) -> No
 
 
 def test_all_images_are_too_small(folder: Path) -> None:
-    for file in (folder / "pictures").rglob("*.png"):
+    for file in (folder / "images").rglob("*.png"):
         Image.fromarray(example_image(8, 8, variant=1)).save(file)
     code, _, errors = run(*TOY, *FOG)
-    assert (code, "pictures" in errors, "a/0.png: " in errors) == (2, True, True)
-    found = evaluate("python:contact_nets:toy", [Condition("pictures")], "pictures")
+    assert (code, "images" in errors, "a/0.png: " in errors) == (2, True, True)
+    found = evaluate("python:contact_nets:toy", [Condition("images")], "images")
     assert (found.results[0].images, found.problems) == (12, ())  # nothing is corrupted
 
 
 def test_problems_of_an_earlier_run_that_was_shorter(folder: Path) -> None:
-    (folder / "pictures" / "a" / "0.png").write_bytes(b"no picture")
+    (folder / "images" / "a" / "0.png").write_bytes(b"no image")
     assert run(*TOY, *FOG, "--config", "first=4")[0] == 1
     code, out, _ = run(*TOY, *FOG, "--json")
     assert (code, [one["id"] for one in json.loads(out)["problems"]]) == (1, ["a/0.png"])
 
 
 def test_omitted_files_are_listed(folder: Path) -> None:
-    (folder / "pictures" / "a" / "notes.txt").write_text("not a picture")
+    (folder / "images" / "a" / "notes.txt").write_text("not an image")
     code, _, errors = run(*TOY, *FOG)
     assert (code, "note: " in errors, "a/notes.txt" in errors) == (0, True, True)
 
@@ -111,7 +111,7 @@ def test_omitted_files_are_listed(folder: Path) -> None:
 def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
     (folder / "label").write_text("0")
     with tarfile.open("cut.tar", "w") as shard:
-        for image in sorted((folder / "pictures" / "a").iterdir()):
+        for image in sorted((folder / "images" / "a").iterdir()):
             shard.add(image, image.name)
             shard.add("label", f"{image.stem}.cls")
             end = shard.offset
@@ -168,13 +168,13 @@ def test_it_ends_with_the_headline_and_the_next_command() -> None:
     code, out, _ = run(*TOY, "--model", "python:contact_nets:other", "--corruption", "fog,contrast")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "fog-contrast-1-5@1 on pictures: 12 images, 22 cells; 95 % intervals"
+    assert lines[0] == "fog-contrast-1-5@1 on images: 12 images, 22 cells; 95 % intervals"
     assert lines[2].split("  ")[0] == "model"
     assert "Mean accuracy" in lines[2]
     rows = {line.split()[0]: line for line in lines[3:5]}
     assert rows.keys() == {"toy", "other"}
     assert all(row.count("[") >= 2 for row in rows.values())
-    assert "  beaufort report kept --data pictures -o report.html" in lines
+    assert "  beaufort report kept --data images -o report.html" in lines
     assert any(line.startswith("  beaufort compare ") for line in lines)
     assert len(lines) < 15
     assert (
@@ -184,7 +184,7 @@ def test_it_ends_with_the_headline_and_the_next_command() -> None:
 
 
 def test_the_next_command_works_without_corruptions() -> None:
-    part = "parts:\n  - dataset: pictures\n    name: new-place\n    title: A new place\n"
+    part = "parts:\n  - dataset: images\n    name: new-place\n    title: A new place\n"
     Path("place.yaml").write_text(f"name: place\nversion: 1\ntitle: A new place\n{part}", encoding="utf-8")
     code, out, errors = run(*TOY, "--suite", "place.yaml")
     assert code == 0, errors
@@ -208,9 +208,9 @@ def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line for line in errors.splitlines() if line.startswith("predictions: ")]
     assert code == 0
     assert len(lines) == 4  # 12 batches, of which every third is a minute after the line before
-    assert lines[0].startswith("predictions: 6 of 24, 75 seconds elapsed, about 4 minutes left; toy pictures")
+    assert lines[0].startswith("predictions: 6 of 24, 75 seconds elapsed, about 4 minutes left; toy images")
     assert lines[-1].startswith(
-        "predictions: 24 of 24, 5 minutes elapsed, about 0 seconds left; toy pictures/fog@3"
+        "predictions: 24 of 24, 5 minutes elapsed, about 0 seconds left; toy images/fog@3"
     )
 
 

@@ -100,7 +100,7 @@ def test_predictions_equal_those_of_threads(
         one, other = (store.read(cell) for store in stores)
         assert one["id"].to_pylist() == other["id"].to_pylist()
         ours, theirs = (np.array(table["logits"].to_pylist(), np.float32) for table in (one, other))
-        raw = cell.model["name"] == "brightness"  # its answers are values of pixels, which may be a level off
+        raw = cell.model["name"] == "brightness"  # its logits are values of pixels, which may be a level off
         assert np.allclose(ours, theirs, atol=1 if raw and suite is SEQUENCES else 1e-3)
 
 

@@ -35,7 +35,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.alive = self.most = self.reads = 0
-        self._lock = RLock()  # a picture may go while another one is counted
+        self._lock = RLock()  # an image may be freed while another one is counted
 
     def read(self, index: int) -> Bytes:
         image = example_image(SIDE, SIDE, variant=index).copy()

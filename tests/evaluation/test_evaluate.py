@@ -122,7 +122,7 @@ def test_nothing_is_run_twice(tmp_path: Path) -> None:
     evaluate([toy(calls=calls), toy("other", "2", calls=calls)], SUITE, dataset(), tmp_path)
     assert sum(calls) == 5 * 40 + 5 * 40
     evaluate([toy("renamed", calls=calls)], SUITE, dataset(), tmp_path)
-    assert sum(calls) == 5 * 40 + 5 * 40  # a new name changes no answer
+    assert sum(calls) == 5 * 40 + 5 * 40  # a new name changes no prediction
 
 
 def test_two_functions_that_claim_to_be_one_model(tmp_path: Path) -> None:

@@ -233,12 +233,12 @@ MODULE = """
 import numpy as np
 from beaufort.models import as_model
 def thousand():
-    def answer(images):
+    def predict(images):
         logits = np.zeros((len(images), 1000), np.float32)
         red = np.rint(images[:, 8, 8, 0] / 100).astype(int).clip(0, 2)
         logits[np.arange(len(images)), np.array([0, 207, 985])[red]] = 5
         return logits
-    return as_model(answer, name="thousand", classes=1000, version="1")
+    return as_model(predict, name="thousand", classes=1000, version="1")
 """
 
 
@@ -300,7 +300,7 @@ def test_probabilities_are_noticed_in_any_space(tmp_path: Path) -> None:
 
 def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", ["fish", "hen", "dog"])
-    (tmp_path / "photos" / "dog" / "0.png").write_bytes(b"no picture")
+    (tmp_path / "photos" / "dog" / "0.png").write_bytes(b"no image")
     grouping = {"dog": [0], "fish": [207], "hen": []}
     found = evaluate(
         [thousand()], SUITE, data, tmp_path / "store", labels=grouping, options=RunOptions(keep_logits=True)

@@ -64,9 +64,9 @@ from beaufort.models import as_model
 
 def make(seed, name):
     weights = np.random.default_rng(seed).normal(0, 1, (10, 32 * 32 * 3)).astype(np.float32)
-    def answer(images):
+    def predict(images):
         return images.reshape(len(images), -1).astype(np.float32) @ weights.T / 3000
-    return as_model(answer, name=name, classes=10, version=str(seed))
+    return as_model(predict, name=name, classes=10, version=str(seed))
 
 def one():
     return make(1, "one")
@@ -298,7 +298,7 @@ def test_a_part_is_called_as_the_suite_calls_it() -> None:
     renamed = parse_suite(SUITE.replace("toys", "things"))
     data = {"things": "toys", "animals": DATA["animals"], "drawings": "drawings"}
     again = evaluate(["python:nets:one"], renamed, data, "kept")
-    assert all(result.reused for result in again.results)  # a name changes no answer
+    assert all(result.reused for result in again.results)  # a name changes no prediction
     things = open_parts("kept", suite=renamed)[0]
     assert things.dataset == "things"
     assert str(next(iter(things.cells["one"]))) == "things"
@@ -485,7 +485,7 @@ def test_shifts_of_other_kinds_in_a_suite(tmp_path: Path) -> None:
     shade = (accuracy["toys/test-shade@30"] + accuracy["toys/test-shade@200"]) / 2
     assert scores.models[0].metrics["mean_accuracy"].value == pytest.approx(shade / 2)
     (row,) = shift_scores([scores])
-    assert (row.part, row.counterpart) == ("toys", "toys")  # the data set, not the suite
+    assert (row.part, row.counterpart) == ("toys", "toys")  # the dataset, not the suite
     assert row.drop is not None
     assert row.drop.value == pytest.approx(accuracy["toys"] - shade / 2)
     text = to_text_of_several([scores], "md")

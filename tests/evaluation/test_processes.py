@@ -122,7 +122,7 @@ def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
 def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"model held"):
         evaluate([held()], SUITE, dataset(), tmp_path, engine="processes:2")
-    for wrong in (0, 1.5, True):  # a count that is none is one error, whatever it counts
+    for wrong in (0, 1.5, True):  # invalid counts raise the same error for every option
         with pytest.raises(OptionError, match=f"processes must be a positive integer, got {wrong}"):
             evaluate([model()], SUITE, dataset(), tmp_path, engine=ProcessOptions(wrong))  # type: ignore[arg-type]
 
@@ -198,7 +198,7 @@ from beaufort.results import evaluate
 tasks.BLOCK = 16
 import test_processes as t
 def seen(progress):
-    print("answer", flush=True)
+    print("ready", flush=True)
 models = ["python:test_processes:held"]
 options = RunOptions(batch_size=8)
 evaluate(models, t.SUITE, t.dataset(), sys.argv[2], engine="processes:2", options=options, progress=seen)
@@ -219,7 +219,7 @@ def test_ctrl_c_is_clean(tmp_path: Path, hold: Path) -> None:
     )
     assert child.stdout
     for _ in range(10):
-        assert child.stdout.readline() == "answer\n"
+        assert child.stdout.readline() == "ready\n"
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to all of them
     _, errors = child.communicate(timeout=600)
     assert child.returncode != 0

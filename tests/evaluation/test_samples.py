@@ -64,7 +64,7 @@ def test_arrays(tmp_path: Path) -> None:
     images = np.zeros((6, 16, 16, 3), np.uint8)
     np.savez(tmp_path / "a.npz", images=images, labels=np.arange(6) % 3)
     np.savez(tmp_path / "c.npz", images=images, labels=np.zeros(5))
-    np.savez(tmp_path / "d.npz", images=images)
+    np.savez(tmp_path / "d.npz", photos=images)
     assert read_samples(tmp_path / "a.npz", NET).labels is not None
     for name in ("c.npz", "d.npz", "absent.npz"):
         with pytest.raises(BeaufortError):

@@ -1,4 +1,4 @@
-"""Errors under corruptions against slow, obvious versions; what is refused."""
+"""Errors under corruptions against slow, obvious versions; rejected inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README of `results/imagenet-c` says of ResNet-50 and the paper follows from scores and tables."""
+"""The statements of `results/imagenet-c/README.md` about ResNet-50 follow from its scores."""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
 
     for option in ("--scoring", "--orders"):
         assert call("--model", f"{stub.address}#tiny", option, "other").exit_code == 2
-        assert not stub.requests  # it is told first
+        assert not stub.requests  # the error comes before the first request
     result = call("--model", f"{stub.address}#tiny", "--orders", "both")
     assert result.exit_code == 0, result.output
     assert "60 images, 120 questions" in result.output

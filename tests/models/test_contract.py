@@ -46,7 +46,7 @@ def network(**changes: Any) -> Any:
 class Plain:
     """A model of somebody's own."""
 
-    answer: Callable[[NDArray[np.uint8]], Any]
+    respond: Callable[[NDArray[np.uint8]], Any]
     classes: int | None = CLASSES
     spec: ModelSpec = field(init=False)
 
@@ -60,7 +60,7 @@ class Plain:
         )
 
     def __call__(self, images: NDArray[np.uint8]) -> Any:
-        return self.answer(images if images.shape[-1] == 3 else images.repeat(3, axis=-1))
+        return self.respond(images if images.shape[-1] == 3 else images.repeat(3, axis=-1))
 
 
 def right(images: NDArray[np.uint8]) -> NDArray[np.float32]:

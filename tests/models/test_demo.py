@@ -83,7 +83,7 @@ def lite0_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_efficientnet_lite0(lite0_file: Path, shared: Path) -> None:
-    """It answers like the same network converted by PyTorch, whose weights are rounded to 16 bits."""
+    """Its logits equal those of the network converted by PyTorch, whose weights are rounded to 16 bits."""
     assert lite0_file.stat().st_size == assets[lite0.ASSET].size
     model = load_model("demo:efficientnet-lite0")
     assert (model.spec.source, model.spec.label_space) == ("demo:efficientnet-lite0", "imagenet-1k")
@@ -102,7 +102,7 @@ def test_a_different_weights_file_is_rejected() -> None:
 
 
 def legacy_file(tensors: dict[str, np.ndarray]) -> bytes:
-    """What PyTorch still writes if asked for its old form."""
+    """A file in the old format of PyTorch."""
     torch = pytest.importorskip("torch")
     buffer = io.BytesIO()
     torch.save(

@@ -24,11 +24,11 @@ from beaufort.models import http as adapter
 from beaufort.models._http_client import Client, NoResponseError
 from tests.json_service import JsonService, Reply
 
-Answer = Callable[[dict[str, Any], Any], tuple[int, Any, dict[str, str]]]
+Respond = Callable[[dict[str, Any], Any], tuple[int, Any, dict[str, str]]]
 
 
 class Service:
-    """A server that notes what it was asked; `answers` are used up one by one, the last stays."""
+    """A server that records its requests; `replies` are used one by one, and the last one is repeated."""
 
     def __init__(self) -> None:
         self.replies: list[tuple[int, Any, dict[str, str]] | None] = [None]

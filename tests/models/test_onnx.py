@@ -1,4 +1,4 @@
-"""ONNX files: what is read from them, what they answer, and which are refused."""
+"""ONNX files: properties, logits, and rejected files."""
 
 from __future__ import annotations
 

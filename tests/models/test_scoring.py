@@ -1,4 +1,4 @@
-"""What is kept of an answer: the same on the host and on a device, ties, masks and mistakes included."""
+"""Scores of logits: equal on the host and on a device, also for ties, masks and errors."""
 
 from __future__ import annotations
 

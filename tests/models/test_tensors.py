@@ -1,4 +1,4 @@
-"""Images on the model's device: prepared there as arrays are, and answered without waiting."""
+"""Images on the model's device: prepared there like arrays, and predicted without waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch: modules, state dicts, exported programs, and the files that are refused."""
+"""Torch: modules, state dicts, exported programs, and rejected files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_module_with_an_unstated_fixed_input_size() -> None:
 
 
 def test_only_uint8_tensors_are_accepted(photos: NDArray[np.uint8]) -> None:
-    """Floats from 0 to 1 were cut to 0 and answered as black images."""
+    """Floats from 0 to 1 are not truncated to black images."""
     model = as_model(tiny_net(seed=8), input_size=32, device="cpu")
     shown = torch.from_numpy(model.spec.preprocessing.fit(photos))
     np.testing.assert_array_equal(model(shown), model(shown.numpy()))
@@ -317,7 +317,7 @@ def test_modules_with_invalid_outputs(photos: NDArray[np.uint8]) -> None:
 
 
 def layers() -> Any:
-    """A network whose answers in training mode depend on the batch."""
+    """A network whose outputs in training mode depend on the batch."""
     nn = torch.nn
     return nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)

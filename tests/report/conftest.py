@@ -62,7 +62,7 @@ def all_classes(suite: Suite, classes: Sequence[str] = CLASSES) -> tuple[str, ..
 
 
 def logits(labels: np.ndarray, strength: float, seed: Sequence[int]) -> np.ndarray:
-    """Answers that are right more often the larger the strength."""
+    """Return predictions whose accuracy grows with the strength."""
     rng = np.random.default_rng(list(seed))
     noise = rng.normal(0, 1, (len(labels), len(CLASSES)))
     return np.asarray(noise + strength * np.eye(len(CLASSES))[labels], np.float32)
@@ -76,7 +76,7 @@ def fill(
     *,
     lacking: Sequence[str] = (),
 ) -> FileStore:
-    """A store as a run leaves it behind; models in `lacking` have their clean answers only."""
+    """A store as a run writes it; models in `lacking` have predictions for clean images only."""
     store = FileStore(folder)
     about = {"name": data.name, "digest": data.digest()}
     models = [
@@ -101,7 +101,7 @@ def fill(
 def results_of(
     names: Sequence[str], suite: Suite, count: int, classes: Sequence[str] = CLASSES, *, few: bool = False
 ) -> Results:
-    """Results that no store holds: random answers of any number of models."""
+    """Results without a store: random predictions of any number of models."""
     rng = np.random.default_rng(11)
     conditions = tuple(suite.conditions("made"))
     labels = (np.arange(count) if few else np.arange(count) % len(classes)).astype(np.int32)
@@ -163,7 +163,7 @@ def alone(store: Path) -> Scores:
 
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scores, Dataset]:
-    """MNIST-C: one published severity, a published baseline, grey pictures of 28×28."""
+    """MNIST-C: one published severity, a published baseline, gray images of 28×28."""
     data = dataset(count=40, side=28, channels=1)
     store = fill(tmp_path_factory.mktemp("digits") / "store", data, get_suite("mnist-c"), NAMES[:2])
     return scored(open_results(store)), data

@@ -1,4 +1,4 @@
-"""`beaufort report`: what it writes, where, and what it refuses."""
+"""`beaufort report`: files, formats and rejected options."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
     np.save(folder / "images.npy", np.stack([data[i].image for i in range(len(data))]))
     np.save(folder / "labels.npy", data.labels)
     code, output = run(store, "--data", folder, "-o", tmp_path / "r.html", "--intervals", "resamples=200")
-    assert code == 2  # the same pictures, and classes without their names: other data
+    assert code == 2  # the same images, and classes without names: other data
     assert "must be the dataset of the run" in output
 
 

@@ -1,4 +1,4 @@
-"""Example pictures are what the models saw, and their captions what the store says."""
+"""Example images are those that the models saw, and their captions come from the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from beaufort.suites.conditions import Condition
 
 def pixels(examples: Examples, place: int) -> np.ndarray:
     kind, _, content = examples.images[place].partition(";base64,")
-    assert kind == "data:image/png"  # small pictures are kept without loss
+    assert kind == "data:image/png"  # small images are lossless
     return np.asarray(Image.open(io.BytesIO(b64decode(content))))
 
 
@@ -102,10 +102,10 @@ def test_progress_ends_at_the_end(scores: Scores, data: Dataset) -> None:
 def test_figures_do_not_read_the_test_images(
     scores: Scores, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise AssertionError("a test image was opened")
 
-    monkeypatch.setattr(type(data.pixels), "read", refuse)
+    monkeypatch.setattr(type(data.pixels), "read", fail)
     for place in range(5):
         Image.new("RGB", (50 + place, 40), (place * 40, 90, 90)).save(tmp_path / f"{place}.png")
     for given in ("scene", str(tmp_path)):

@@ -1,4 +1,4 @@
-"""The page of a suite of several data sets, in a browser: one file, whose inner pages draw themselves."""
+"""The page of a suite of several datasets, in a browser: one file with inner pages."""
 
 from __future__ import annotations
 

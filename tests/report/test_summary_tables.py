@@ -1,4 +1,4 @@
-"""A model's error on the common corruptions stands beside its error on C-bar."""
+"""A model's error on the common corruptions is listed with its error on C-bar."""
 
 from __future__ import annotations
 

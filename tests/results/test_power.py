@@ -1,4 +1,4 @@
-"""A plan keeps its promise: with the images it names, a gate answers as often as stated."""
+"""With the planned number of images, a gate decides as often as stated."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_gate_passes_an_equal_model_as_often_as_planned(
 
 
 def test_stated_and_measured_agree(simulation: ModuleType) -> None:
-    """What is stated about answers gives the spread that is measured over images."""
+    """Stated accuracies give the spread that is measured over images."""
     new, old = simulation.simulate(np.random.default_rng(0), 20_000, 0.02, accuracy=0.7)
     measured = spread_of_results(new, old)
     apart = new.predictions("new").correct.astype(float) - old.predictions("old").correct
@@ -151,7 +151,7 @@ def test_no_number_is_enough_for_some_plans() -> None:
 
 
 def test_a_suite_whose_baseline_is_a_model_is_planned_for_by_accuracy() -> None:
-    """The accuracy needs no baseline, but a model that no store can be asked for was looked up."""
+    """The accuracy needs no baseline, so none is looked up."""
     suite = replace(get_suite("imagenet-c"), name="own", baseline="old-net")
     assert spread_of_accuracies(suite, 0.4, metric="mean_accuracy").metric == "mean_accuracy"
     with pytest.raises(OptionError, match=r"unknown published baseline 'old-net'.*'none'"):

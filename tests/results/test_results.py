@@ -1,4 +1,4 @@
-"""From a store to numbers: the right answers, the right formula, and the right refusal."""
+"""From a store to metrics: the right predictions, formulas and errors."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_mce_requires_a_baseline(fill: Fill) -> None:
 
 
 def test_a_suite_baseline_without_predictions_is_reported(fill: Fill) -> None:
-    """The other numbers are there, and one that is asked for by name is an error still."""
+    """Other metrics are computed, and requesting a missing one by name is an error."""
     suite = Suite.from_dict({**SMALL.as_dict(), "baseline": "old"})
     scores = score(open_results(fill("s", {"net": 0.7}, suite=suite)), resamples=50)
     assert scores.baseline is None
@@ -453,7 +453,7 @@ def test_one_corruption_is_a_suite_too(fill: Fill) -> None:
 
 
 def test_a_model_with_fewer_images_is_reported(fill: Fill, tmp_path: Path) -> None:
-    """A baseline with a fifth of the images took the others from every number, without a word."""
+    """A baseline with a fifth of the images does not silently reduce every metric to them."""
     suite = replace(SMALL, baseline="old", metrics=("mce", "mean_accuracy"))
     whole = fill("s", {"net": 0.7, "old": 0.5}, suite=suite)
     few = FileStore(tmp_path / "few")

@@ -1,4 +1,4 @@
-"""The gate's three answers: when each is given, and how often it is wrong."""
+"""The three outcomes of the gate: when each occurs, and how often it is wrong."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_images_needed_looks_at_the_end_towards_the_limit() -> None:
 
 @pytest.mark.parametrize("images", [100, 400])
 def test_wrong_decisions_are_rare_at_the_limit(simulation: ModuleType, images: int) -> None:
-    """A drop of exactly what is allowed: neither answer is right; each may come in 2.5 % of all cases."""
+    """A drop of exactly the allowed size: passed and failed may each occur in 2.5 % of all cases."""
     output = simulation.decisions(images, 0.01, 300)
     assert output["passed"] <= 0.03 * 300
     assert output["failed"] <= 0.03 * 300
@@ -84,7 +84,7 @@ def test_one_image_decides_nothing(fill: Fill) -> None:
 
 
 def test_equal_predictions_still_have_an_interval(simulation: ModuleType) -> None:
-    """Models that differ in no answer to 50 images: a drop of a point is not ruled out by that."""
+    """Models with the same predictions for 50 images: a drop of a point is not excluded."""
     equal = simulation.simulate(np.random.default_rng(0), 50, 0.0, same=1.0, other=0.0)
     verdict = gate(*equal)
     assert verdict.drop is not None
@@ -187,7 +187,7 @@ def test_the_baseline_is_that_of_a_report(fill: Fill, name: str) -> None:
 
 
 def test_plan_and_gate_explain_another_number_alike(fill: Fill) -> None:
-    """It went over to the next number of the suite without a word."""
+    """It does not silently use the next metric of the suite."""
     store = fill("s", {"new": 0.9, "net": 0.8, "old": 2.0}, suite=own_suite("old"))
     new, net = (open_results(store, models=[model]) for model in ("new", "net"))
     notes = gate(new, net).notes

@@ -51,7 +51,7 @@ images = np.arange(4 * 32 * 32 * 3).astype(np.uint8).reshape(4, 32, 32, 3)
 model = as_model(lambda batch: batch[:, 0, :3, 0].astype("f4"), name="first", classes=3, version="1")
 some = {"scale": "cifar", "corruptions": ("contrast",), "severities": (1,)}
 suite = Suite(name="small", version=1, dataset="toys", **some)
-assert evaluate([model], suite, from_arrays("toys", images, [0, 1, 2, 0]), "memory://answers").results
+assert evaluate([model], suite, from_arrays("toys", images, [0, 1, 2, 0]), "memory://predictions").results
 for command in (
     "report {0} -o {0}.html",
     "compare good bad --store {0}",

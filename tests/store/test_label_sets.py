@@ -57,8 +57,8 @@ def test_files_of_format_2_have_the_same_columns(tmp_path: Path) -> None:
     assert len(store.pieces()) == 1, "predictions of format 2 were computed again"
 
 
-def test_files_of_both_formats_join(tmp_path: Path) -> None:
-    """A run that was stopped by an earlier version goes on, and its file is gathered with the new one."""
+def test_queries_of_both_formats_are_equal(tmp_path: Path) -> None:
+    """Queries return the same rows for files of both formats."""
     shutil.copytree(FROZEN, tmp_path / "store")
     store = FileStore(tmp_path / "store")
     other = FileStore(tmp_path / "other")

@@ -262,7 +262,7 @@ class Dim:
 
     def __init__(self, level: str) -> None:
         if level and not level.isdecimal():
-            raise OptionError(f"the level of test-dim must be a whole number, got {level!r}")
+            raise OptionError(f"the level of test-dim must be an integer, got {level!r}")
         self.times = int(level or "1")
 
     def facts(self, *, seed: int) -> dict[str, Any]:
@@ -296,7 +296,7 @@ def test_how_large_images_must_be() -> None:
 
 
 def test_mistakes_in_a_shift_of_another_kind() -> None:
-    with pytest.raises(OptionError, match="must be a whole number, got 'much'"):
+    with pytest.raises(OptionError, match="must be an integer, got 'much'"):
         Condition.parse("photos/test-dim@much")
     with pytest.raises(OptionError, match="has levels, not severities"):
         Condition("photos", "test-dim", 3)

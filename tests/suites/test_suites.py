@@ -77,7 +77,7 @@ SHIFT_DIGESTS = {
     "icons-50-traditional-released@1": "1199abb50553cc7ac864bfad2c5e0bee6c3a34acaf863c69d9cc35f85933d10f",
 }
 
-# name: list of corruptions, its data set, its scale, conditions with the clean one, baseline, metrics
+# name: list of corruptions, its dataset, its scale, conditions with the clean one, baseline, metrics
 FACTS = {
     "imagenet-c": ("common", "imagenet-val", "imagenet", 76, "alexnet", ("mce", "relative_mce")),
     "imagenet-c-validation": (
@@ -99,7 +99,7 @@ FACTS = {
 
 
 def test_photos_of_ones_own() -> None:
-    """Nobody published it: every size, every class, no baseline, and nothing of a picture is cut off."""
+    """It is not published: every size, every class, no baseline, and images are not cropped."""
     suite = get_suite("photos")
     assert list(suite.corruptions) == get_corruption_names("common")
     assert (suite.scale, suite.baseline, suite.metrics) == ("relative", None, ("mean_accuracy",))
@@ -123,7 +123,7 @@ def test_as_published(suite_name: str) -> None:
 
 @pytest.mark.parametrize("name", ["imagenet", "cifar10"])
 def test_both_sets_together(name: str) -> None:
-    """The 15 and the 10 as they are in suites of their own, so that stored answers serve all three."""
+    """The 15 and the 10 corruptions have the facts of their own suites, so predictions are reused."""
     common, bar, both = (get_suite(f"{name}-{end}") for end in ("c", "c-bar", "c-and-bar"))
     assert both.conditions() == [*common.conditions(), *bar.conditions()[1:]]
     assert (both.scale, both.prepare) == (common.scale, common.prepare) == (bar.scale, bar.prepare)

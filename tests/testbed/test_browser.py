@@ -286,7 +286,7 @@ def test_gaps_and_ends_are_shown(show: Opener, tmp_path: Path, paper: Grid) -> N
     page = show(write_page(replace(paper, values=values), tmp_path / "gaps.html"))
     page.wait_for_selector("#cells button")
     dashes = page.locator("#cells td", has_text=re.compile("^–$"))
-    assert dashes.count() == 2  # sketches with stylized pictures, and with the mean that these are part of
+    assert dashes.count() == 2  # sketches with stylized images, and with the mean that includes them
     choose(page, "ImageNet-Sketch")
     page.locator("#over").scroll_into_view_if_needed()
     box = page.locator("#over").bounding_box()

@@ -57,7 +57,7 @@ def _mount(place: Path, options: str, *kind: str) -> None:
 
 
 def disk_full(field: Field, second: Field, rng: random.Random, wanted: Rows) -> Campaign:
-    """The disk is too small for all answers; then it grows."""
+    """The disk is too small for all predictions; then it grows."""
     campaign, place = Campaign(), field.folder / "small disk"
     with _mounted(place, rng.randint(16, 120)):
         field.location = str(place / "store")

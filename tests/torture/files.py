@@ -342,7 +342,7 @@ def _npzs() -> list[bytes]:
 
 
 def _batches() -> list[bytes]:
-    """Two pictures as CIFAR's Python version has them, in the protocols of old and of today."""
+    """Two images as in CIFAR's Python version, in old and new pickle protocols."""
     batch = {"data": np.zeros((2, 3072), np.uint8), "labels": [3, 8]}
     return [pickle.dumps(batch, protocol=protocol) for protocol in (2, 4, 5)]
 

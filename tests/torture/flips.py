@@ -1,4 +1,4 @@
-"""One flipped bit in each file of a store: the right answer, or a message that names the file."""
+"""One flipped bit in each file of a store: the right result, or an error that names the file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Flips:
 
     tried: int = 0
     right: int = 0
-    """Answers that were as before."""
+    """Results that were as before."""
     rejected: int = 0
     """Refusals that name the file."""
     wrong: list[str] = field(default_factory=list)
-    """Everything else: other answers, other errors, refusals that do not say which file."""
+    """Everything else: other results, other errors, errors that do not name the file."""
     unseen: list[str] = field(default_factory=list)
     """Flips that `verify` does not find."""
 
@@ -55,7 +55,7 @@ def flip_bits(
 ) -> Flips:
     """Flip `each` bits of every file of a store, one at a time, and ask every question each time.
 
-    With `heal`, which fills the store again, every answer must then be right, and nothing be at fault.
+    With `heal`, which fills the store again, every result must then be right, and nothing be damaged.
     """
     store, rng, found = FileStore(root), random.Random(seed), Flips()
     right = {name: call(store) for name, call in questions.items()}

@@ -1,4 +1,4 @@
-"""A gate beside a damaged store: the same answer as before, or exit code 2 with the file's name; no other."""
+"""A gate beside a damaged store: the same outcome as before, or exit code 2 with the name of the file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One small job, on every engine and into every kind of store, with parts of it killed while it runs.
 
-After a kill everything that is stored is whole and is read once; the same command again goes on. When it
+After a kill everything that is stored is complete and is read once; the same command resumes. When it
 has come to its end, and the house was kept, the store is that of a job that nobody disturbed: nothing is
 lost, nothing is there twice, and no passing file is left.
 """
@@ -78,7 +78,7 @@ class Field:
             {"BEAUFORT_CACHE": str(folder / "cache"), MORE: more, **places.environment(kind)}
         )
         self.data = folder
-        """Where the suite and the pictures are."""
+        """Directory of the suite and the images."""
         self.location = ""
         self.seconds = 1.0
         """What a job takes when nobody disturbs it."""

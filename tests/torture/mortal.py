@@ -70,7 +70,7 @@ class Steps:
         sys.addaudithook(self.audit)
 
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Python tells of opening, renaming and deleting by itself, whoever does it."""
+        """Audit events report opening, renaming and deleting by any code."""
         if event in _EVENTS or (event == "open" and (arguments[2] or 0) & _WRITING):
             self.before(event, arguments[0])
 
@@ -165,7 +165,7 @@ def _warm_up() -> None:
 
 
 def serve() -> None:
-    """Carry out what is asked for on stdin, in lines of JSON; tell each child's number, and how it ended."""
+    """Execute requests from stdin, in lines of JSON; report the number of each child, and how it ended."""
     _warm_up()
     predicted = os.fdopen(os.dup(1), "w")
     print(len(list(Path("/proc/self/task").iterdir())), file=predicted, flush=True)

@@ -32,7 +32,7 @@ Behavior = Callable[[socket.socket, int], None]
 """Responds to one request on a connection; the number counts the attempts with this behavior, from 0."""
 
 BEHAVIORS: dict[str, tuple[Behavior, str]] = {}
-"""Behaviors by name, with the expected outcome: `answer` or `error`."""
+"""Behaviors by name, with the expected outcome: `reply` or `error`."""
 
 LATE: set[str] = set()
 """Names of behaviors whose response, or first response, exceeds the timeout."""
@@ -69,15 +69,15 @@ def _value(name: str, value: Any, outcome: str = "error") -> None:
     _fixed(name, outcome, _http(value if isinstance(value, bytes) else json.dumps(value).encode()))
 
 
-_fixed("good", "answer", _http(GOOD))
-_fixed("good without a length", "answer", _http(GOOD, length=-1))
+_fixed("good", "reply", _http(GOOD))
+_fixed("good without a length", "reply", _http(GOOD, length=-1))
 _fixed(
     "good in chunks",
-    "answer",
+    "reply",
     _http(b"%x\r\n%b\r\n0\r\n\r\n" % (len(GOOD), GOOD), "200 OK", "Transfer-Encoding: chunked", length=-1),
 )
-_fixed("good after a 103", "answer", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", _http(GOOD))
-_fixed("created", "answer", _http(GOOD, "201 Created"))
+_fixed("good after a 103", "reply", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", _http(GOOD))
+_fixed("created", "reply", _http(GOOD, "201 Created"))
 _fixed("nothing", "error")
 _fixed("garbage", "error", b"\0\xff\x1b[2J" * 100)
 _fixed("no status", "error", b"\r\n\r\n")
@@ -146,7 +146,7 @@ _fixed("wait for words", "error", _http(b"", "429 Slow", "Retry-After: \xe9 soon
 _fixed("500 and html", "error", _http(b"<html><script>alert(1)</script>", "500 Oops"))
 _fixed(
     "cookies",
-    "answer",
+    "reply",
     _http(GOOD, "200 OK", "Set-Cookie: a=b; Domain=.example; Max-Age=x", "Set-Cookie: \xff"),
 )
 _value("html", b"<html>")
@@ -160,7 +160,7 @@ _value("logits a dict", {"logits": {"0": [1, 2, 3]}})
 _value("rows of texts", {"logits": [["1", "2", "3"]] * IMAGES})
 _value("rows of nulls", {"logits": [[None] * 3] * IMAGES})
 _value("rows of lists", {"logits": [[[1], [2], [3]]] * IMAGES})
-_value("rows of truths", {"logits": [[True, False, True]] * IMAGES})
+_value("rows of booleans", {"logits": [[True, False, True]] * IMAGES})
 _value("ragged rows", {"logits": [[1, 2, 3], [1, 2]]})
 _value("a row too few", {"logits": [[1, 2, 3]]})
 _value("a row too many", {"logits": [[1, 2, 3]] * (IMAGES + 1)})
@@ -169,15 +169,15 @@ _value("empty rows", {"logits": [[]] * IMAGES})
 _value("no rows", {"logits": []})
 _value("NaN", b'{"logits": [[NaN, 1, 2], [0, 1, 2]]}')
 _value("infinity", b'{"logits": [[Infinity, 1, 2], [0, 1, 2]]}')
-_value("masked classes", b'{"logits": [[-Infinity, 1, 2], [0, 1, 2]]}', "answer")
+_value("masked classes", b'{"logits": [[-Infinity, 1, 2], [0, 1, 2]]}', "reply")
 _value("1e400", b'{"logits": [[1e400, 1, 2], [0, 1, 2]]}')
 _value("1e39, too large for float32", {"logits": [[1e39, 1, 2]] * IMAGES})
 _value("an integer of 400 digits", b'{"logits": [[' + b"9" * 400 + b", 1, 2], [0, 1, 2]]}")
 _value("an integer of 5000 digits", b'{"logits": [[' + b"9" * 5000 + b", 1, 2], [0, 1, 2]]}")
 _value("nested 100,000 deep", b'{"logits": ' + b"[" * 30_000 + b"]" * 30_000 + b"}")
-_value("a key twice", b'{"logits": 1, "logits": [[1,2,3],[1,2,3]]}', "answer")
-_value("a BOM", b"\xef\xbb\xbf" + GOOD, "answer")
-_value("UTF-16", GOOD.decode().encode("utf-16"), "answer")
+_value("a key twice", b'{"logits": 1, "logits": [[1,2,3],[1,2,3]]}', "reply")
+_value("a BOM", b"\xef\xbb\xbf" + GOOD, "reply")
+_value("UTF-16", GOOD.decode().encode("utf-16"), "reply")
 _value("not UTF-8", b'{"logits": [[1,2,3],[1,2,3]], "a": "\xff"}')
 _value("NUL behind", GOOD + b"\0")
 _value("another version", {"logits": [[1, 2, 3]] * IMAGES, "version": "\x1b[31m8\ud800"})
@@ -233,17 +233,17 @@ def _reset(line: socket.socket, attempt: int) -> None:
     line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-@_behavior("answer")
+@_behavior("reply")
 def _cut_once(line: socket.socket, attempt: int) -> None:
     line.sendall(_http(GOOD)[: -10 if attempt == 0 else None])
 
 
-@_behavior("answer")
+@_behavior("reply")
 def _busy_once(line: socket.socket, attempt: int) -> None:
     line.sendall(_http(b"later", "503 Busy", "Retry-After: 0") if attempt == 0 else _http(GOOD))
 
 
-@_behavior("answer")
+@_behavior("reply")
 def _reset_once(line: socket.socket, attempt: int) -> None:
     if attempt == 0:
         _reset(line, attempt)
@@ -251,7 +251,7 @@ def _reset_once(line: socket.socket, attempt: int) -> None:
         line.sendall(_http(GOOD))
 
 
-@_behavior("answer", late=True)
+@_behavior("reply", late=True)
 def _slow_once(line: socket.socket, attempt: int) -> None:
     if attempt == 0:
         line.recv(1)  # until the caller hangs up
@@ -410,7 +410,7 @@ def _judge(outcome: Outcome, name: str, work: Callable[[], Any]) -> str:
     try:
         work()
         outcome.replies += 1
-        return "answer"
+        return "reply"
     except BeaufortError as error:
         outcome.errors += 1
         text = str(error)

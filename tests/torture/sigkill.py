@@ -62,7 +62,7 @@ class Bench:
     # Killing
 
     def every_step(self, row: Row, *, stride: int = 1, first: int = 1) -> None:
-        """Kill the command before its first step, its second, and so on, until it ends by itself."""
+        """Kill the command before its first step, its second, and so on, until it finishes."""
         step = first
         while row.has_time():
             self._begin()

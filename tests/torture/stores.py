@@ -1,4 +1,4 @@
-"""Small stores whose right answers are known, and a file as the first format had it."""
+"""Small stores with known results, and files of the first format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cell(
 
 
 def make_predictions(start: int, stop: int, *, seed: int = 0, **options: Any) -> pa.Table:
-    """Answers to some images; those to an image are the same whatever range it is asked for in."""
+    """Return predictions for a range of images; those for an image do not depend on the range."""
     logits = np.array(
         [np.random.default_rng([seed, image]).normal(0, 2, CLASSES) for image in range(start, stop)]
     )
@@ -75,7 +75,7 @@ def rows_in_python(store: FileStore) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def rows_in_sql(store: FileStore) -> dict[str, Any]:
-    """What SQL says of a store: the cells with their sums, and every row."""
+    """Return the results of SQL queries: the cells with their sums, and every row."""
     cells = "select fingerprint, images, unread, accuracy, accuracy5, nll, confidence from cells order by all"
     rows = "select model, condition, id, label, top, p, nll from predictions order by condition, model, id"
     sql = f"""

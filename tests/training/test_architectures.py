@@ -1,4 +1,4 @@
-"""The networks of Icons-50: their sizes, and what they answer beside an independent implementation."""
+"""The networks of Icons-50: their sizes, and their outputs compared with an independent implementation."""
 
 from __future__ import annotations
 

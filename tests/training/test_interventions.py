@@ -101,7 +101,9 @@ def test_forms_of_disagreement() -> None:
     assert not torch.allclose(slopes["kl"][0], slopes["cross-entropy"][0])
     same = torch.autograd.grad(disagreement(clean, clean.detach(), "cross-entropy"), clean)[0]
     sharpening = torch.autograd.grad(-(fraction * fraction.log()).sum(1).mean(), clean)[0]
-    torch.testing.assert_close(same, sharpening)  # where both agree, it makes clean answers surer
+    torch.testing.assert_close(
+        same, sharpening
+    )  # where both agree, it makes clean predictions more confident
 
 
 def test_noisy_images_leave_the_running_statistics_alone() -> None:
@@ -263,7 +265,7 @@ def test_moved_images_are_mixed_too(name: str, options: dict[str, Any]) -> None:
 
 
 def test_the_loss_of_augmix_has_the_divergence() -> None:
-    """Of a network whose answers differ, with the same draws."""
+    """For a network with varying outputs, with the same random numbers."""
     small, large = (loss_of(make("augmix", weight=weight), net()).detach() for weight in (1e-6, 12.0))
     assert large > small
 

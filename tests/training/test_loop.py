@@ -1,4 +1,4 @@
-"""The loop learns, can be stopped anywhere, and goes on to the same bits."""
+"""The loop learns, can be stopped anywhere, and resumes to the same bits."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_killed_training_resumes_from_the_last_checkpoint(
 def test_killed_at_the_end_of_an_epoch_its_loss_is_kept(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, rate: float, steps: int
 ) -> None:
-    """It was forgotten with the checkpoint of an epoch's last step, and training went on without numbers."""
+    """It was forgotten with the checkpoint of an epoch's last step, and training continued with NaN."""
     recipe = replace(quick, epochs=2, rate=rate, schedule="constant", optimizer="sgd", momentum=0)
 
     class Killed(Exception):  # noqa: N818
@@ -393,7 +393,7 @@ def test_a_network_that_does_not_fit_the_data_is_named(patches: TrainingTensors,
 def test_models_of_other_classes_are_evaluated(
     patches: TrainingTensors, tmp_path: Path, architecture: str
 ) -> None:
-    """Networks for digits had ten answers whatever the data, and were refused when they were asked."""
+    """Networks for digits have as many outputs as the data have classes."""
     from beaufort.models import load_model
 
     three = TrainingTensors("three", tuple("abc"), patches.images[:32], patches.labels[:32] % 3)

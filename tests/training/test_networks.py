@@ -128,7 +128,7 @@ def test_mixup_blends_images_and_losses() -> None:
     fractions = seen[0]
     assert ((fractions > 0.05) & (fractions < 0.95)).sum() > 10
     assert ((fractions == 0) | (fractions == 1)).sum() > 10
-    # the share of bright image in a blend is also the weight of the label 1
+    # the fraction of the bright image in a blend is also the weight of the label 1
     logits = torch.stack((torch.zeros(64), fractions), 1).log_softmax(1)
     wanted = -(fractions * logits[:, 1] + (1 - fractions) * logits[:, 0]).mean()
     torch.testing.assert_close(loss, wanted)
@@ -152,7 +152,7 @@ def test_abs_with_its_published_weights(shared: Path) -> None:
     predicted = model(images)
     assert (predicted.argmax(1) == labels).sum() >= 29
     error = -predicted[torch.arange(30), labels] / 784
-    assert error.median() < 0.03  # a mean digit is 0.1 away from an empty picture
+    assert error.median() < 0.03  # a mean digit is 0.1 away from an empty image
 
 
 def test_abs_gets_better_with_its_own_inference(shared: Path) -> None:

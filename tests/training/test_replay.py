@@ -27,8 +27,8 @@ class Stream:
 class Cuda:
     """A GPU that records what is done between the lines, and does it again when asked."""
 
-    def __init__(self, *, refuses: bool = False) -> None:
-        self.refuses = refuses
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
         self.replayed = 0
 
     def current_stream(self, device: Any) -> Any:
@@ -51,7 +51,7 @@ class Cuda:
 
     @contextmanager
     def graph(self, graph: Any) -> Any:
-        if self.refuses:
+        if self.fails:
             raise RuntimeError("operation not permitted when stream is capturing\nmore")
         yield
 
@@ -82,7 +82,7 @@ def test_three_steps_are_made_and_the_others_replayed() -> None:
 
 
 def test_steps_that_cannot_be_recorded_are_not_replayed() -> None:
-    step, seen = step_on(Cuda(refuses=True))
+    step, seen = step_on(Cuda(fails=True))
     for _ in range(3):
         step(torch.ones(2), torch.zeros(2))
     with pytest.warns(UserWarning, match="operation not permitted when stream is capturing"):

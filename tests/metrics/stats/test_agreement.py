@@ -13,7 +13,7 @@ FEW = 500
 
 
 def ratings(seed: int, raters: int, categories: int, images: int = 80) -> NDArray[np.int64]:
-    """Answers of people who mostly see what is there, `(images, raters)`."""
+    """Return ratings of people who are mostly right, `(images, raters)`."""
     rng = np.random.default_rng(seed)
     expected = rng.integers(0, categories, images)
     noise = rng.integers(0, categories, (images, raters))
@@ -49,7 +49,7 @@ def test_alpha_is_that_of_krippendorff(seed: int) -> None:
     reference = pytest.importorskip("krippendorff", reason="krippendorff is not installed")
     rng = np.random.default_rng(seed)
     predicted = ratings(seed, 4, 3).astype(float)
-    predicted[rng.random(predicted.shape) < 0.4] = np.nan  # not everybody answered everything
+    predicted[rng.random(predicted.shape) < 0.4] = np.nan  # not everybody rated every image
     table = np.stack([(predicted == one).sum(axis=1) for one in range(3)], axis=1)
     found = krippendorff_alpha(table, resamples=FEW)
     assert found is not None
@@ -80,11 +80,11 @@ def test_constant_ratings_have_no_agreement() -> None:
     assert fleiss_kappa([[3, 0], [3, 0]]) is None
     assert cohen_kappa([1, 1], [1, 1]) is None
     assert krippendorff_alpha([[2, 0], [1, 0]]) is None
-    assert krippendorff_alpha([[1, 0], [0, 1]]) is None  # nobody answered the same image
+    assert krippendorff_alpha([[1, 0], [0, 1]]) is None  # no image has two ratings
 
 
 def test_bad_input() -> None:
-    with pytest.raises(OptionError, match=r"same number of answers, at least 2, got 2 to 3"):
+    with pytest.raises(OptionError, match=r"same number of ratings, at least 2, got 2 to 3"):
         fleiss_kappa([[2, 0], [3, 0]])
     with pytest.raises(OptionError, match=r"must be from 0 to 1, got 0 to 2"):
         cohen_kappa([0, 2], [0, 1])

@@ -1,4 +1,4 @@
-"""Do 95 % intervals cover 95 %? By simulation, with seeds, so that the answer is the same every time.
+"""Do 95 % intervals cover 95 %? By simulation, with seeds, so that the results are reproducible.
 
 The simulation is the benchmark's, through `score`: each photo has a difficulty of its own, which all its
 versions share. The table of all cases is in the documentation; here is a choice of the hard ones. An interval
@@ -55,7 +55,7 @@ def test_every_kind_of_number_is_covered(
 
 
 def accuracies(rng: np.random.Generator, images: int, mean: float, alike: float) -> NDArray[np.float64]:
-    """The share of its versions that each photo is answered rightly in; `alike` near 0: all or none."""
+    """Return the accuracy over the versions of each photo; near 0 or 1 if `alike` is near 0."""
     chance = rng.beta(mean * alike, (1 - mean) * alike, images)
     return rng.binomial(VERSIONS, chance) / VERSIONS
 

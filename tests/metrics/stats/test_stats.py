@@ -158,7 +158,7 @@ def test_an_estimate_reads_well() -> None:
 
 
 def matrix(*pairs: tuple[int, int], count: int) -> np.ndarray:
-    """Which pairs are told apart."""
+    """Return which pairs differ significantly."""
     apart = np.zeros((count, count), bool)
     for a, b in pairs:
         apart[a, b] = apart[b, a] = True
@@ -179,7 +179,7 @@ def test_ranking_with_ties() -> None:
 
 
 def test_undecided_pair_around_a_decided_one_has_a_common_letter() -> None:
-    """First and last are not told apart, although the middle one is told apart from both."""
+    """First and last do not differ significantly, although the middle one differs from both."""
     ranked = rank("abc", [0.0, 0.1, 0.2], matrix((0, 1), (1, 2), count=3))
     assert [one.groups for one in ranked] == [("a",), ("b",), ("a",)]
     assert [one.place for one in ranked] == ["1–2", "2", "2–3"]

@@ -1,4 +1,4 @@
-"""Pictures to review, people who do, and a browser that is a program."""
+"""Images to review, simulated reviewers, and a browser client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROLES = ["control-valid", "control-invalid"] * 4 + ["example-valid", "example-in
 
 
 def make_images(folder: Path, count: int = 6, *, roles: list[str] | None = None) -> Path:
-    """Pictures of one color, and their list; the category says what the right answer to each is."""
+    """Write images of one color and their list; the category is the right answer."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     lines = ["file,category,role"]

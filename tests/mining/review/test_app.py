@@ -80,9 +80,9 @@ def test_htmx_gets_the_next_card_alone(visitor: Visitor, people: People) -> None
 
 def test_unsaved_vote_is_reported(visitor: Visitor, people: People) -> None:
     page = visitor.begin(people.tokens["ann"])
-    answer = visitor.vote(page.text, "yy")
-    assert answer.status_code == 409
-    assert "every question must be answered" in answer.text
+    response = visitor.vote(page.text, "yy")
+    assert response.status_code == 409
+    assert "every question must be answered" in response.text
     assert visitor.vote(page.text, comment="x" * 1001).status_code == 409
     assert counted(people) == 0
 
@@ -175,7 +175,7 @@ def test_a_reviewer_is_no_admin(visitor: Visitor, people: People) -> None:
 def test_an_admin_does_not_vote(visitor: Visitor, people: People) -> None:
     visitor.enter(people.tokens["admin"])
     fields = visitor.form(visitor.client.get("/instructions").text)
-    for path in ("/undo", "/vote"):  # the answer to either would be a card
+    for path in ("/undo", "/vote"):  # either would return a card
         assert visitor.client.post(path, data=fields).status_code == 403
     assert people.review.connection.execute("SELECT COUNT(*) FROM showings").fetchone()[0] == 0
 
@@ -195,14 +195,14 @@ def test_only_our_own_forms_count(visitor: Visitor, people: People) -> None:
 
 
 def test_the_cookie(visitor: Visitor, people: People) -> None:
-    answer = visitor.client.get(f"/r/{people.tokens['ann']}", follow_redirects=False)
-    cookie = answer.headers["set-cookie"].lower()
+    response = visitor.client.get(f"/r/{people.tokens['ann']}", follow_redirects=False)
+    cookie = response.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert "secure" not in cookie
     with TestClient(make_app(people.review, https=True), base_url="http://127.0.0.1") as client:
-        answer = client.get(f"/r/{people.tokens['ann']}", follow_redirects=False)
-    assert "secure" in answer.headers["set-cookie"].lower()
+        response = client.get(f"/r/{people.tokens['ann']}", follow_redirects=False)
+    assert "secure" in response.headers["set-cookie"].lower()
 
 
 @pytest.mark.parametrize("path", ["/", "/none", "/card/x", "/r/wrong", "/example/x"])

@@ -1,4 +1,4 @@
-"""Whatever is sent to the review, it answers or refuses: it never breaks, and no stray vote counts."""
+"""Random requests to the review never cause a server error, and no invalid vote counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 def schema_of(app: Any) -> Any:
-    """What the app says of itself, and the fields of its forms, which it reads by hand."""
+    """Return the schema of the app with the fields of its forms, which it parses itself."""
     found: dict[str, Any] = app.openapi()
     for path, fields in FORMS.items():
         body = {"type": "object", "properties": fields, "additionalProperties": TEXT}

@@ -42,7 +42,7 @@ NO = {**YES, "usable": False}
 
 
 def answer_all(people: People, name: str, *, wrong: bool = False, most: int = 100) -> int:
-    """Answer as the category says, or the other way round, until there is nothing left."""
+    """Answer by the category, or the opposite, until no card is left."""
     reviewer = people.id_of(name)
     done = 0
     while done < most and (card := next_card(people.review, reviewer)) is not None:
@@ -117,7 +117,7 @@ def test_ties_are_settled_and_nothing_else_is(tmp_path: Path) -> None:
     assert decisions(people.review)[0].settled
     assert [one.id for one in review_status(people.review).discussed] == [image]
     undo_vote(people.review, people.id_of("bob"))
-    assert tallies(people.review) == [(1, 0, "open")]  # the ruling was about a tie that is none
+    assert tallies(people.review) == [(1, 0, "open")]  # the ruling was about a tie that no longer exists
 
 
 def test_repeated_vote_counts_once_and_another_is_rejected(tmp_path: Path) -> None:
@@ -579,7 +579,7 @@ def test_the_command(tmp_path: Path) -> None:
     written = run(app, ["review", "status", file, "--output", str(tmp_path / "out.csv")])
     assert written.exit_code == 0
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
-    shutil.rmtree(tmp_path / "images")  # decisions do not need the pictures
+    shutil.rmtree(tmp_path / "images")  # decisions do not need the images
     assert run(app, ["review", "status", file, "--output", "-"]).exit_code == 0
     failed = run(app, ["review", "serve", str(tmp_path / "none.review")])
     assert failed.exit_code == 2

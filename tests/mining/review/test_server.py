@@ -204,7 +204,7 @@ def test_port_in_use_is_reported(tmp_path: Path) -> None:
 
 
 def wait_for_card(page: Any) -> None:
-    """Until there is a card with its picture, and the scripts that listen to keys and send answers."""
+    """Wait for a card with its image, and for the scripts that handle keys and send answers."""
     page.wait_for_selector("#vote")
     page.wait_for_load_state("load")
     page.locator(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added").first.wait_for(

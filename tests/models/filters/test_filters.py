@@ -1,4 +1,4 @@
-"""Image filters give the pixels of OpenCV and scikit-image, and refuse what they cannot take."""
+"""Image filters give the pixels of OpenCV and scikit-image, and reject unsupported inputs."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_invalid_images(name: str) -> None:
     wrong: Any = "photo.jpg"
     with pytest.raises(ImageTypeError, match="got str"):
         image_filter(wrong)
-    alone = filter_kinds[name]()  # a filter by itself, too
+    alone = filter_kinds[name]()  # a single filter, too
     with pytest.raises(ImageTypeError, match=message):
         alone(floats)
     with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):

@@ -1,4 +1,4 @@
-"""A small network, trained on the spot on pictures that it can learn: an attack has something to do."""
+"""A small network, trained quickly on simple images, for attacks."""
 
 from __future__ import annotations
 

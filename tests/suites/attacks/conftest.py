@@ -9,7 +9,7 @@ from beaufort.models import Network
 
 @pytest.fixture(scope="session")
 def victim() -> Network:
-    """A small network that answers all its pictures right."""
+    """A small network that classifies all its images correctly."""
     from tests.suites.attacks.attack_nets import net
 
     return net()

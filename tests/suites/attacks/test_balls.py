@@ -1,4 +1,4 @@
-"""Balls: what comes back is inside, to the last bit, and what was inside stays as it was."""
+"""Balls: projections are inside to the last bit, and points inside are unchanged."""
 
 from __future__ import annotations
 

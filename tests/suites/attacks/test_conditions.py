@@ -1,4 +1,4 @@
-"""Attacks as conditions: named by text, evaluated into a store, resumed, refused beforehand."""
+"""Attacks as conditions: named by text, evaluated into a store, resumed, and rejected before a run."""
 
 from __future__ import annotations
 

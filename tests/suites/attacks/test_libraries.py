@@ -74,7 +74,7 @@ def test_autoattack(text: str, victim: Network) -> None:
 def test_library_attacks_are_projected_into_the_ball(
     victim: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever made the images: far ones come back to the rim, and what is no number is left as it was."""
+    """Images of any library are projected onto the ball, and NaN stays unchanged."""
 
     def far(*arguments: Any, **options: Any) -> Any:
         return arguments[2] + 5 * torch.nan_to_num(torch.full_like(arguments[2], torch.nan), 1.0)
@@ -94,7 +94,7 @@ def test_library_attacks_are_projected_into_the_ball(
 
 @pytest.fixture(scope="module")
 def resnet(shared: Path) -> tuple[Network, np.ndarray, np.ndarray]:
-    """A published ResNet-20 and 32 pictures of CIFAR-10's test set that it answers right."""
+    """A published ResNet-20 and 32 test images of CIFAR-10 that it classifies correctly."""
     from PIL import Image
 
     folder = shared / "data" / "cifar10_test"

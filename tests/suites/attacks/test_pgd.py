@@ -157,7 +157,7 @@ def test_sets_of_labels(victim: Network) -> None:
 
 
 def test_classes_of_a_label_space(victim: Network) -> None:
-    """Two outputs are one class: to be wrong, an answer has to leave both."""
+    """Two outputs are one class: a wrong prediction is neither of them."""
     space = LabelSpace(CLASSES, ((0, 1), (2, 3)))
     shown = attack_images(quick("linf"), victim, IMAGES, LABELS // 2, epsilon=10 / 255, ids=IDS, space=space)
     predicted = space.apply(victim.predict_pixels(shown)).argmax(dim=1).numpy()

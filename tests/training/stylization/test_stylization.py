@@ -223,7 +223,7 @@ def test_missing_and_wrong_files_are_reported(
         (tmp_path / name).write_bytes((adain / name).read_bytes())
     with pytest.raises(StylizerError, match="no style images"):
         open_adain(tmp_path, "cpu")
-    (tmp_path / "styles" / "a.png").write_bytes(b"no picture")
+    (tmp_path / "styles" / "a.png").write_bytes(b"no image")
     with pytest.raises(StylizerError, match=r"style image .*a\.png"):
         open_adain(tmp_path, "cpu")
     torch.save(decoder().state_dict(), tmp_path / "vgg_normalised.pth")
@@ -275,6 +275,6 @@ def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Pat
     ],
 )
 def test_images_that_cannot_be_stylized(images: np.ndarray, says: str) -> None:
-    """Floats and images without an id were painted without a word, and alpha broke off."""
+    """Floats, images without an id and images with alpha are rejected."""
     with pytest.raises(BeaufortError, match=says):
         Stylize("3").apply(images, ids=["a", "b"], seed=0)
