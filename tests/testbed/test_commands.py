@@ -14,23 +14,23 @@ from beaufort.store import FileStore
 from tests.commands import invoke
 
 
-def told(*arguments: str) -> Any:
+def json_output(*arguments: str) -> Any:
     text = invoke(*arguments, "--json")
     return json.loads(text[text.index("{") :])  # after warnings
 
 
 def test_grids() -> None:
-    names = {one["grid"]: one for one in told("ls", "grids")["grids"]}
+    names = {one["grid"]: one for one in json_output("ls", "grids")["grids"]}
     assert (names["paper"]["models"], names["paper"]["settings"], names["paper"]["fitted"]) == (204, 213, 78)
     assert names["paper"]["groups"]["robust"] == 86
-    one = told("ls", "grids", "timm")
+    one = json_output("ls", "grids", "timm")
     assert (len(one["model_names"]), one["facts"]["license"]) == (1556, "Apache-2.0")
     assert "robustbench-imagenet" in invoke("ls", "grids")
     assert "imagenet-sketch" in invoke("ls", "grids", "timm")
 
 
 def test_fit() -> None:
-    one = told("testbed", "fit", "imagenetv2")
+    one = json_output("testbed", "fit", "imagenetv2")
     assert (f"{one['slope']:.3f}", f"{one['intercept']:.3f}", f"{one['r2']:.2f}", one["n"]) == (
         "0.922",
         "-0.495",
@@ -43,12 +43,12 @@ def test_fit() -> None:
     assert all(
         low < fit < high for low, fit, high in zip(band["low"], band["fit"], band["high"], strict=True)
     )
-    knee = told("testbed", "fit", "imagenet-a")
+    knee = json_output("testbed", "fit", "imagenet-a")
     assert (knee["slope"], round(knee["knee"], 2)) == (None, 91.86)
     assert knee["left"]["n"] + knee["right"]["n"] == 77
-    plain = told("testbed", "fit", "imagenet-a", "--trend", "knee=none")
+    plain = json_output("testbed", "fit", "imagenet-a", "--trend", "knee=none")
     assert plain["excluded"] == ["resnet50"]
-    assert len(told("testbed", "fit")["fits"]) == 9
+    assert len(json_output("testbed", "fit")["fits"]) == 9
     text = invoke("testbed", "fit")
     assert "above 91.86 %" in text
     assert "78 standard models" in text
@@ -56,7 +56,7 @@ def test_fit() -> None:
 
 
 def test_rho() -> None:
-    one = told("testbed", "robustness", "imagenetv2", "--select", "resnet152-imagenet11k")
+    one = json_output("testbed", "robustness", "imagenetv2", "--select", "resnet152-imagenet11k")
     assert (round(one["rho"], 1), one["n"]) == (2.1, 1)
     assert one["low"] < one["rho"] < one["high"]
     assert one["models"][0]["rho"] == one["rho"]
@@ -64,24 +64,26 @@ def test_rho() -> None:
     (model,) = one["models"]
     assert (model["x_n"], model["y_n"]) == (50_000, 10_000)
     assert model["y_interval"]["low"] < model["y"] < model["y_interval"]["high"]
-    many = told("testbed", "robustness", "vid-robust-pm10", "--select", "resnet50-lp")
+    many = json_output("testbed", "robustness", "vid-robust-pm10", "--select", "resnet50-lp")
     assert (round(many["rho"], 1), many["n"]) == (6.7, 13)
     names = [f"instagram-resnext101_32x{width}d" for width in (8, 16, 32, 48)]
-    four = told("testbed", "robustness", "--select", "|".join(names))
+    four = json_output("testbed", "robustness", "--select", "|".join(names))
     assert (round(four["rho"], 1), [one["model"] for one in four["models"]]) == (1.5, names[::-1])
-    assert told("testbed", "robustness", "--select", "resnet50*", "--select", "LP_ADV")["n"] == 13
+    assert json_output("testbed", "robustness", "--select", "resnet50*", "--select", "LP_ADV")["n"] == 13
     text = invoke("testbed", "robustness", "imagenet-r")
     assert text.splitlines()[1].startswith("+29.07")
     assert "9 selected models without one of the two accuracies" in text
 
 
 def test_tau(small: Path, tmp_path: Path) -> None:
-    one = told("testbed", "robustness", "ytbb-robust-pm10", "--select", "resnet50-lp", "--pairs", "grid")
+    one = json_output(
+        "testbed", "robustness", "ytbb-robust-pm10", "--select", "resnet50-lp", "--pairs", "grid"
+    )
     assert (round(one["tau"], 1), one["n"]) == (-0.7, 13)
     assert {"model", "base", "tau", "low", "high", "provenance"} <= set(one["models"][0])
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("model,base_model\nresnet50,alexnet\n")
-    assert told("testbed", "robustness", "--pairs", str(pairs))["tau"] > 15
+    assert json_output("testbed", "robustness", "--pairs", str(pairs))["tau"] > 15
     assert "95 % intervals" in invoke("testbed", "robustness", "--select", "v1", "--pairs", "grid")
     pairs.write_text("model,base_model\nabove,m4\n")
     own = ("testbed", "robustness", "--grid", str(small), "shifted", "--pairs", str(pairs))
@@ -90,22 +92,22 @@ def test_tau(small: Path, tmp_path: Path) -> None:
 
 
 def test_correlate() -> None:
-    one = told("testbed", "correlate", "avg_pgd", "imagenetv2", "--select", "v1")
+    one = json_output("testbed", "correlate", "avg_pgd", "imagenetv2", "--select", "v1")
     assert (f"{one['pearson']:.2f}", one["n"], len(one["models"])) == ("-0.05", 102, 102)
-    assert len(told("testbed", "correlate", "all", "objectnet")["correlations"]) == 45
+    assert len(json_output("testbed", "correlate", "all", "objectnet")["correlations"]) == 45
     assert "avg_corruptions" in invoke("testbed", "correlate", "all", "imagenetv2")
 
 
 def test_a_file_of_ones_own(small: Path) -> None:
-    one = told("testbed", "fit", "--grid", str(small), "--trend", "x=clean", "shifted")
+    one = json_output("testbed", "fit", "--grid", str(small), "--trend", "x=clean", "shifted")
     assert (one["slope"], one["intercept"], one["r2"]) == pytest.approx((0.9, -0.4, 1.0), abs=1e-4)
-    rho = told(
+    rho = json_output(
         "testbed", "robustness", "--grid", str(small), "--trend", "x=clean", "shifted", "--select", "above"
     )
     assert (rho["rho"], rho["low"]) == (pytest.approx(5, abs=1e-3), None)
     assert rho["fit_on"] == "models whose type is STANDARD"
     sizes = ("--n", "clean=50000", "--n", "shifted=10000")
-    sure = told(
+    sure = json_output(
         "testbed",
         "robustness",
         "--grid",
@@ -121,7 +123,7 @@ def test_a_file_of_ones_own(small: Path) -> None:
     assert (sure["models"][0]["x_n"], sure["models"][0]["y_n"]) == (50_000, 10_000)
 
 
-def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) -> None:
+def test_custom_file_errors_name_the_missing_part(small: Path, tmp_path: Path) -> None:
     """The shift, its standard accuracy and the base models are known of the testbed's columns alone."""
     own = ("--grid", str(small))
     for command in (
@@ -144,17 +146,17 @@ def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) ->
     page = ("testbed", "export", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
     assert "no shift with a standard accuracy" in invoke(*page, code=2)
     both = ("imagenet-r", "imagenet-r")
-    one = told("testbed", "correlate", "--grid", str(usual), *both, "--trend", "x=val")
+    one = json_output("testbed", "correlate", "--grid", str(usual), *both, "--trend", "x=val")
     assert (one["pearson"], one["n"]) == (pytest.approx(1), 5)
 
 
 def test_small_files_have_a_size(small: Path, tmp_path: Path) -> None:
     """A figure of 6 kB was said to have 0.00 MB."""
     figure = tmp_path / "own.svg"
-    told = invoke(
+    output = invoke(
         "testbed", "export", "--grid", str(small), "shifted", "--trend", "x=clean", "-o", str(figure)
     )
-    assert told.endswith(f" models, {figure.stat().st_size / 1e3:.1f} kB\n")
+    assert output.endswith(f" models, {figure.stat().st_size / 1e3:.1f} kB\n")
 
 
 def test_a_file_without_accuracies_is_no_grid(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_one_shift_that_cannot_be_fitted_does_not_hide_the_others(tmp_path: Path
     path = tmp_path / "own.csv"
     rows = [f"m{i},{60 + i},{50 + i}," for i in range(5)]
     path.write_text("\n".join(["model,val,imagenet-sketch,imagenetv2-matched-frequency-format-val", *rows]))
-    one = told("testbed", "fit", "--grid", str(path))
+    one = json_output("testbed", "fit", "--grid", str(path))
     assert [fit["y"] for fit in one["fits"]] == ["imagenet-sketch"]
     assert list(one["not_fitted"]) == ["imagenetv2-matched-frequency-format-val"]
     assert "not fitted: the fit of imagenetv2" in invoke("testbed", "fit", "--grid", str(path))
@@ -235,13 +237,13 @@ def test_errors_are_messages(arguments: tuple[str, ...], says: str) -> None:
 def test_place(tmp_path: Path) -> None:
     scores = tmp_path / "scores.csv"
     scores.write_text("setting,accuracy,n\nval,80.1,50000\nimagenetv2,72.0,10000\nobjectnet,40,\n")
-    one = told("place", "--scores", str(scores))
+    one = json_output("place", "--scores", str(scores))
     (shift,) = one["shifts"]
     assert (shift["verdict"], shift["y"]) == ("above", "imagenetv2-matched-frequency-format-val")
     assert shift["low"] < shift["rho"] < shift["high"]
     assert {"percentile", "similar", "neighbors", "p", "p_holm", "scatter_low", "extrapolated"} <= set(shift)
     assert one["skipped"][0]["setting"] == "objectnet-1.0-beta"
-    assert told("place", "--scores", str(scores), "--grid", "timm")["shifts"][0]["similar"]["n"] > 100
+    assert json_output("place", "--scores", str(scores), "--grid", "timm")["shifts"][0]["similar"]["n"] > 100
     text = invoke("place", "--scores", str(scores))
     assert "above the scatter of the fitted models" in text
     assert "n = 50,000" in text
@@ -255,12 +257,12 @@ def test_place_in_a_file_of_ones_own(small: Path) -> None:
     scores = small.with_name("scores.csv")
     scores.write_text("setting,accuracy\nclean,70\nshifted,58\n")
     own = ("place", "--scores", str(scores), "--grid", str(small), "--trend", "x=clean")
-    (shift,) = told(*own)["shifts"]
+    (shift,) = json_output(*own)["shifts"]
     assert (shift["x"], shift["y"], shift["low"]) == ("clean", "shifted", None)
     assert "no verdict, because n is unknown" in invoke(*own)
 
 
-def test_what_placed_nothing_did_not_succeed(tmp_path: Path) -> None:
+def test_placement_without_result_is_a_failure(tmp_path: Path) -> None:
     scores = tmp_path / "scores.csv"
     scores.write_text("setting,accuracy\nmnist,76\n")
     text = invoke("place", "--scores", str(scores), code=2)
@@ -270,7 +272,7 @@ def test_what_placed_nothing_did_not_succeed(tmp_path: Path) -> None:
 
 def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
     store = str(fill("s", {"a": 0.9, "b": 0.8}).location)
-    one = told("place", "--store", store, "--model", "a", "--grid", "robustbench-cifar10")
+    one = json_output("place", "--store", store, "--model", "a", "--grid", "robustbench-cifar10")
     assert [shift["y"] for shift in one["shifts"]] == ["corruptions"]
     assert one["shifts"][0]["rho"] is not None
     assert "has 2 models" in invoke("place", "--store", store, code=2)
@@ -306,7 +308,7 @@ def test_place_a_corruption_and_an_attack(toys: Path) -> None:
     )
     model = ("--model", "python:placed_net:make", "--set", "device=cpu")
     invoke("run", *model, "--data", "toys", "--suite", "hard.yaml", "--store", "kept")
-    one = told("place", "--store", "kept")
+    one = json_output("place", "--store", "kept")
     assert [shift["y"] for shift in one["shifts"]] == ["imagenet-c.contrast.1_in-memory", "pgd.linf.eps2"]
     assert [other["setting"] for other in one["skipped"]] == ["pgd-linf@2/255"]
     assert any("own resize and crop" in text for text in one["warnings"])
