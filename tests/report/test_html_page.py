@@ -13,10 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from beaufort._core.errors import OptionError
+from beaufort._core.text import without_folders
 from beaufort.report import examples_of_data, examples_of_images, figure, to_html, write_report
 from beaufort.report.figure_numbers import baseline_errors, breaking_points, find_worst_classes, mean_curves
 from beaufort.report.headline import about, headline
-from beaufort.report.provenance import _command, provenance_facts, without_folders
+from beaufort.report.provenance import _command, provenance_facts
 from beaufort.results import Scores
 from beaufort.suites import get_suite
 

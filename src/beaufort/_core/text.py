@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 # The text is untrusted: patterns start with a literal and have bounded repeats, so that matching stays fast.
@@ -19,6 +20,7 @@ _NAMED = re.compile(
 )
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s{1,9})[A-Za-z0-9._~+/=-]{8,}")
 _HIDDEN = "…"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def printable(text: Any, *, keep: str = "") -> str:
@@ -56,6 +58,31 @@ def without_secrets(text: str) -> str:
 def command_without_secrets(words: Iterable[object]) -> list[str]:
     """Return the words of a command line without credentials."""
     return [printable(without_secrets(str(word))) for word in words]
+
+
+def without_folders(text: str) -> str:
+    """Return a word of a command line without the directories of absolute paths; URLs stay.
+
+    >>> without_folders("--data=/home/me/photos"), without_folders("csv:/data/x#test"), without_folders("a/b")
+    ('--data=photos', 'csv:x#test', 'a/b')
+    """
+    option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
+    value = re.sub(r"^file:/+", "/", value)
+    if _URL.match(value):
+        return without_secrets(text)
+    kind, colon, path = value.partition(":")
+    if colon and len(kind) > 1 and _absolute(path):
+        return f"{option}{equals}{kind}:{_base(path)}"
+    return f"{option}{equals}{_base(value) if _absolute(value) else value}"
+
+
+def _absolute(text: str) -> bool:
+    return text.startswith(("/", "~")) or PureWindowsPath(text).is_absolute()
+
+
+def _base(text: str) -> str:
+    path = PurePosixPath(text) if text.startswith(("/", "~")) else PureWindowsPath(text)
+    return path.name or "/"
 
 
 def _bare_address(match: re.Match[str]) -> str:

@@ -34,8 +34,7 @@ _HELP = {
     "gate": "Check a model against limits, for CI: passed, failed or undecided.",
     "power": "Compute how many images a gate needs to detect a drop.",
     "frames": "Report how often models are right on an anchor frame and on all frames around it (pm-k).",
-    "query": "Query a result store in SQL, or list its cells.",
-    "store": "Maintain a result store.",
+    "results": "Publish, verify, merge and query stored results.",
     "ls": "List corruptions, suites, datasets, models, image filters, files of the catalog, or grids.",
     "data": "Download and verify files of the catalog.",
     "new": "Create a package of your own to start from.",
@@ -61,10 +60,9 @@ _CORE = {
     "make": "make:make",
     "new": "new:app",
     "power": "power:power",
-    "query": "store:query",
     "report": "report:report",
+    "results": "results:app",
     "run": "run:run",
-    "store": "store:app",
     "validate": "validate:validate",
 }
 """Module of this package and object of each command that is not an entry point."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from beaufort import __version__
-from beaufort._core.text import command_without_secrets, counted, without_secrets
+from beaufort._core.text import command_without_secrets, counted, without_folders
 from beaufort.results import Scores
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SHOWN = 6
 """Largest number of commands or machines that are listed."""
 
@@ -77,31 +76,6 @@ def _runs(origins: Iterable[Mapping[str, Any]]) -> list[Fact]:
         Fact("Machines", _cut(_distinct(_machine(one.get("machine")) for one in known))),
         Fact("Commits", _distinct(str(one.get("git") or "") for one in known)),
     ]
-
-
-def without_folders(text: str) -> str:
-    """Return a word of a command line without the directories of absolute paths; URLs stay.
-
-    >>> without_folders("--data=/home/me/photos"), without_folders("csv:/data/x#test"), without_folders("a/b")
-    ('--data=photos', 'csv:x#test', 'a/b')
-    """
-    option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
-    value = re.sub(r"^file:/+", "/", value)
-    if _URL.match(value):
-        return without_secrets(text)
-    kind, colon, path = value.partition(":")
-    if colon and len(kind) > 1 and _absolute(path):
-        return f"{option}{equals}{kind}:{_base(path)}"
-    return f"{option}{equals}{_base(value) if _absolute(value) else value}"
-
-
-def _absolute(text: str) -> bool:
-    return text.startswith(("/", "~")) or PureWindowsPath(text).is_absolute()
-
-
-def _base(text: str) -> str:
-    path = PurePosixPath(text) if text.startswith(("/", "~")) else PureWindowsPath(text)
-    return path.name or "/"
 
 
 def _command(words: object) -> str:

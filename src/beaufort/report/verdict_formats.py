@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from beaufort._core.text import counted
+from beaufort._core.text import counted, without_folders
 from beaufort.metrics import metrics
 from beaufort.report.markdown import escape_markdown
-from beaufort.report.provenance import without_folders
 from beaufort.report.wording import value_and_bounds
 from beaufort.report.wording import words as words_of
 from beaufort.results import Decision, ModelVersion, Verdict, VerdictDetails

@@ -13,6 +13,7 @@ from beaufort.results.abstention import (
     selective_by_severity,
 )
 from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline, published_baseline
+from beaufort.results.bundle import Bundle, BundleError, is_bundle
 from beaufort.results.calibration import BINS, Calibration
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.counterparts import ShiftScore, shift_scores
@@ -38,6 +39,7 @@ from beaufort.results.open import (
 from beaufort.results.other_models import ListedStore
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
+from beaufort.results.publishing import publish
 from beaufort.results.results import Results, join_results, pair_parts
 from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
@@ -53,12 +55,16 @@ from beaufort.results.verdict import (
     worst_decision,
 )
 from beaufort.results.verdict_details import ErrorChange, ModelVersion, VerdictDetails
+from beaufort.results.verification import Rerun, Verification, WrongPrediction, rerun
+from beaufort.results.verification import verify as verify_bundle
 from beaufort.results.video_frames import PmScore, pm_scores
 
 __all__ = [
     "BINS",
     "RULES",
     "Abstention",
+    "Bundle",
+    "BundleError",
     "Calibration",
     "CalibrationDifference",
     "Check",
@@ -83,6 +89,7 @@ __all__ = [
     "PmScore",
     "PredictionSetScore",
     "Predictions",
+    "Rerun",
     "ResultBaseline",
     "ResultSetting",
     "Results",
@@ -100,6 +107,8 @@ __all__ = [
     "TemperatureScaling",
     "Verdict",
     "VerdictDetails",
+    "Verification",
+    "WrongPrediction",
     "check_baseline",
     "compare",
     "compare_deployment",
@@ -107,6 +116,7 @@ __all__ = [
     "find_baseline",
     "gate",
     "gate_parts",
+    "is_bundle",
     "join_results",
     "largest_flips",
     "open_parts",
@@ -117,8 +127,10 @@ __all__ = [
     "plan_images",
     "plan_run",
     "pm_scores",
+    "publish",
     "published_baseline",
     "read_column",
+    "rerun",
     "robustness",
     "scalars",
     "score",
@@ -129,5 +141,6 @@ __all__ = [
     "spread_of_results",
     "stored_suites",
     "trackers",
+    "verify_bundle",
     "worst_decision",
 ]

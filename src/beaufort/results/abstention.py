@@ -29,6 +29,7 @@ from beaufort.metrics import (
 from beaufort.metrics.abstention import block_means, covered_count, sorted_blocks
 from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.models.scoring import score_logits
+from beaufort.results._match import ResultsError
 from beaufort.results.calibration import Calibration, calibrate, calibration_rows
 from beaufort.results.linear import Clusters, Linear, find_clusters
 from beaufort.results.predictions import Predictions, SharedPredictions
@@ -133,6 +134,8 @@ def score_abstention(
     found = []
     for name in names:
         predictions = replace(shared[name], model=name)
+        if not predictions.has_probabilities:
+            raise ResultsError(f"the predictions of {name} were published without probabilities")
         units = find_clusters(predictions.ids, clusters)
         split = _Split.of(predictions, clusters, units, seed)
         sets, scaling, notes = _calibrated(results, predictions, split, set_coverage, level)

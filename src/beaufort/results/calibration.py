@@ -57,9 +57,11 @@ def calibrate(
 ) -> dict[str, Calibration]:
     """The calibration on clean images and at each severity, all corruptions together.
 
-    Suites with one published severity have `clean` and `corrupted`.
+    Suites with one published severity have `clean` and `corrupted`. Empty without probabilities.
     """
-    found = {}
+    found: dict[str, Calibration] = {}
+    if not predictions.has_probabilities:
+        return found
     for name, rows in calibration_rows(predictions).items():
         confidence = predictions.confidence[rows].astype(np.float64)
         counts, confident, correct = _bins(confidence, predictions.correct[rows])

@@ -141,7 +141,9 @@ def _p_value(first: NDArray[np.bool_], second: NDArray[np.bool_], units: Cluster
 def calibration_differences(
     predictions: SharedPredictions, units: Clusters | None, level: float
 ) -> tuple[CalibrationDifference, ...]:
-    """Return the difference of every pair in every calibration score, by severity."""
+    """Return the difference of every pair in every calibration score, by severity; none without them."""
+    if not all(one.has_probabilities for one in predictions.values()):
+        return ()
     rows = calibration_rows(predictions[predictions.models[0]])
     forms: dict[str, dict[str, dict[str, Linear]]] = {}
     gaps: dict[str, dict[str, Estimate]] = {}

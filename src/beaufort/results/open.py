@@ -26,6 +26,7 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
+from beaufort.results.bundle import open_store
 from beaufort.results.other_models import ConditionFolders, ListedStore, OtherModels, Row, names_in_folders
 from beaufort.results.rescore import WantedScoring
 from beaufort.results.results import Results
@@ -97,7 +98,7 @@ def open_parts(
 
 def stored_suites(store: str | Path | FileStore) -> tuple[Suite, ...]:
     """Return the suites of a store's runs, that of the last run first; of equal names, the last."""
-    kept = store if isinstance(store, FileStore) else FileStore(store)
+    kept = open_store(store)
     found: dict[str, Suite] = {}
     for run in reversed(kept.runs()):
         if (suite := suite_of(run)) is not None:
@@ -176,7 +177,7 @@ def _open_target(
 
 
 def _is_store(text: str) -> bool:
-    return "://" in text or (Path(text).is_dir() and FileStore(text).has_predictions())
+    return "://" in text or (Path(text).is_dir() and open_store(text).has_predictions())
 
 
 def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
@@ -243,7 +244,7 @@ class _Opener:
     """
 
     def __init__(self, store: str | Path | FileStore, seed: int | None, wanted: WantedScoring) -> None:
-        self.store = store if isinstance(store, FileStore) else FileStore(store)
+        self.store = open_store(store)
         self.seed = seed
         self.wanted = wanted
         self._groups: dict[tuple[str, str | None, int], _Group] = {}

@@ -58,6 +58,11 @@ class Predictions:
         """Approximate size in bytes."""
         return sum(int(getattr(self, name).nbytes) for name in _ARRAYS) + 100 * len(self.ids)
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether probabilities and losses are known; a bundle may leave them out."""
+        return not np.isnan(self.confidence).all()
+
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """Whether the most probable class is right, `(conditions, images)`."""

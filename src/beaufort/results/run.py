@@ -286,7 +286,7 @@ def evaluate(
         if store is None:
             raise OptionError("engine ray requires a store that all nodes can access")
         import_ray()  # an error, if it is not installed, before anything else
-    kept = _memory_store() if store is None else as_store(store)
+    kept = memory_store() if store is None else as_store(store)
     trackers = Trackers(options.trackers if options is not None else ())
     planned = plan_run(
         models,
@@ -391,7 +391,7 @@ def _results(
     )
 
 
-def _memory_store() -> FileStore:
+def memory_store() -> FileStore:
     """Return an empty store in memory, freed with the last reference to it."""
     store = FileStore(f"memory://beaufort-{uuid4().hex}")
     weakref.finalize(store, _forget, store.location)

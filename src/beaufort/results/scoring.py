@@ -75,6 +75,7 @@ def score(
     divided_by, notes = find_baseline(results, baseline)
     stored = [divided_by.name] if divided_by and divided_by.stored else []
     predictions = SharedPredictions(results, list(dict.fromkeys([*names, *stored])))
+    calibration = calibration and all(one.has_probabilities for one in predictions.values())
     ids = next(iter(predictions.values())).ids
     errors = {name: image_errors(one, columns) for name, one in predictions.items()}
     moved = {name: movement(one, suite) for name, one in predictions.items() if suite.sequences}

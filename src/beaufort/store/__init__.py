@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beaufort.store._footer import Footer
 from beaufort.store._maintenance import Merged, flat_origins
 from beaufort.store.cells import Cell, folder_name
 from beaufort.store.files import FileStore
@@ -27,6 +28,7 @@ __all__ = [
     "FaultyFileError",
     "FileStore",
     "Finding",
+    "Footer",
     "Kind",
     "Listing",
     "Merged",

@@ -26,6 +26,7 @@ from beaufort.metrics.stats.paired import (
 )
 from beaufort.metrics.stats.ranking import Ranked, letters, rank
 from beaufort.metrics.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
+from beaufort.metrics.stats.sampling import detection_probability, marked_at_most
 
 __all__ = [
     "RESAMPLES",
@@ -40,12 +41,14 @@ __all__ = [
     "bootstrap_means",
     "clopper_pearson",
     "cohen_kappa",
+    "detection_probability",
     "fleiss_kappa",
     "holm",
     "images_to_decide",
     "krippendorff_alpha",
     "letters",
     "looks",
+    "marked_at_most",
     "mcnemar",
     "mean_interval",
     "mean_p_value",
