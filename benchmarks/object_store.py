@@ -3,7 +3,7 @@
 python -m benchmarks object-store [--models 200] [--conditions 200] [--store s3://bucket/place]
 
 Without `--store`, a moto server is started. Cells are written through the public store. The first query
-builds the index; measured are a new process with the same query, the command `beaufort query`, and a query
+builds the index; measured are a new process with the same query, the command `beaufort results query`, and a query
 after a hundred cells were added.
 
 Most of that time is CPU time of moto. Therefore the bare requests of the S3 client are measured as well, and
@@ -116,11 +116,11 @@ def measure(place: str, models: int, conditions: int, repeats: int) -> None:
     print(f"bare requests of boto3: {seconds:.2f} s for {files:,.0f} files")
     begin = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "beaufort", "store", "ls", place, "--json"],
+        [sys.executable, "-m", "beaufort", "results", "query", "--store", place, "--json"],
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    print(f"`beaufort query`, including the start of Python: {time.perf_counter() - begin:.2f} s")
+    print(f"`beaufort results query`, including the start of Python: {time.perf_counter() - begin:.2f} s")
     fill(place, range(models, models + 1), min(100, conditions))
     after = timed_query(place)
     print(f"query with an outdated index: {after[3]:.2f} s for {after[1]:,.0f} cells")

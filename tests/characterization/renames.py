@@ -12,16 +12,19 @@ import shlex
 COMMANDS: dict[str, str] = {
     "data ls": "ls files",
     "ls fronts": "ls filters",
+    "query": "results query",
     "review decisions": "review status",
-    "store gc": "store verify --repair",
-    "store ls": "query --store",
+    "store gc": "results verify --repair",
+    "store ls": "results query --store",
+    "store merge": "results merge",
+    "store verify": "results verify",
     "testbed architectures": "reproduce architectures",
     "testbed plot": "testbed export",
     "testbed rho": "testbed robustness",
     "testbed study": "reproduce natural-shifts",
     "testbed tau": "testbed robustness --pairs grid",
 }
-"""Commands that moved, by the first words of the command line: {"query": "store query"}."""
+"""Commands that moved, by the first words of the command line: {"query": "results query"}."""
 
 OPTIONS: dict[str, str] = {
     "--convention": "--labels convention=",

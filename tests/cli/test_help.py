@@ -129,7 +129,7 @@ ask() {{
 def test_completion_in_bash(shell: str) -> None:
     options = [
         ("beaufort che", "check"),
-        ("beaufort store ver", "verify"),
+        ("beaufort results ver", "verify"),
         ("beaufort run --sui", "--suite"),
         ("beaufort run --suite imagenet-c-v", "imagenet-c-validation"),
         ("beaufort run --corruption fog,sno", "fog,snow"),

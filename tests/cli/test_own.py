@@ -71,7 +71,7 @@ def test_a_suite_with_fractions_and_chains(folder: Path) -> None:
     }
     assert all(one["reused"] for one in data["results"])
     question = "select condition, severity from cells where severity > 2 order by severity"
-    rows = invoke("query", question, "--store", "kept")
+    rows = invoke("results", "query", question, "--store", "kept")
     assert "contrast@2.5" in rows
     assert CHAIN not in rows
     table = invoke("report", "kept", "--format", "csv")
@@ -79,7 +79,7 @@ def test_a_suite_with_fractions_and_chains(folder: Path) -> None:
     assert ",contrast,2.5,accuracy," in table
     invoke("report", "kept", "-o", "page.html")
     assert "fog@2+jpeg" in (folder / "page.html").read_text().replace(" ", "")
-    assert invoke("store", "verify", "kept")
+    assert invoke("results", "verify", "kept")
 
 
 def test_corruptions_of_a_run(folder: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_whole_way() -> None:
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
     assert "20 images, 5 conditions, 5 of them stored before" in invoke(*RUN)
-    listed = json.loads(invoke("query", "--store", "kept", "--json"))
+    listed = json.loads(invoke("results", "query", "--store", "kept", "--json"))
     assert [row["condition"] for row in listed] == [
         "toys",
         "toys/contrast@2",
@@ -65,13 +65,15 @@ def test_the_whole_way() -> None:
         "toys/fog@2",
         "toys/fog@5",
     ]
-    reply = json.loads(invoke("query", "select count(*) as n from predictions", "--store", "kept", "--json"))
+    reply = json.loads(
+        invoke("results", "query", "select count(*) as n from predictions", "--store", "kept", "--json")
+    )
     assert reply == [{"n": 100}]
-    assert "0 problems" in invoke("store", "verify", "kept")
-    invoke("query", "--store", "kept", "--output", "cells.csv")
+    assert "0 problems" in invoke("results", "verify", "kept")
+    invoke("results", "query", "--store", "kept", "--output", "cells.csv")
     assert len(Path("cells.csv").read_text().splitlines()) == 6
     sql = "select id, top from predictions where condition = 'toys'"
-    invoke("query", sql, "--store", "kept", "--output", "rows.json")
+    invoke("results", "query", sql, "--store", "kept", "--output", "rows.json")
     assert len(json.loads(Path("rows.json").read_text())) == 20
 
 
@@ -79,28 +81,30 @@ def test_damage(folder: Path) -> None:
     invoke(*RUN)
     path = folder / "kept" / FileStore("kept").pieces()[2].path
     path.write_bytes(path.read_bytes()[:-20])
-    assert "is damaged" in invoke("store", "verify", "kept", code=1)
+    assert "is damaged" in invoke("results", "verify", "kept", code=1)
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["reused"] for result in found["results"]].count(False) == 1
-    assert "0 problems" in invoke("store", "verify", "kept")
+    assert "0 problems" in invoke("results", "verify", "kept")
 
 
 @pytest.mark.usefixtures("folder")
 def test_merge_and_repair() -> None:
     invoke(*RUN, "--config", "first=10")
     invoke(*[*RUN[:-1], "other"])
-    assert "5 files copied" in invoke("store", "merge", "kept", "other")
-    assert "5 files, 0 problems" in invoke("store", "verify", "kept")  # put together already
+    assert "5 files copied" in invoke("results", "merge", "kept", "other")
+    assert "5 files, 0 problems" in invoke("results", "verify", "kept")  # put together already
     found = FileStore("kept")
     for cell in found.cells().values():
         found.write(cell, 0, found.read(cell).drop_columns(["place"]).slice(0, 10))
-    assert "10 files, 5 problems" in invoke("store", "verify", "kept", code=1)
-    assert "5 files moved to quarantine" in invoke("store", "verify", "kept", "--repair")
-    assert "0 files moved to quarantine" in invoke("store", "verify", "kept", "--repair")
+    assert "10 files, 5 problems" in invoke("results", "verify", "kept", code=1)
+    assert "5 files moved to quarantine" in invoke("results", "verify", "kept", "--repair")
+    assert "0 files moved to quarantine" in invoke("results", "verify", "kept", "--repair")
     assert len(list(Path("kept/quarantine").rglob("*.parquet"))) == 5
-    assert "quarantine emptied" in invoke("store", "verify", "kept", "--delete")
+    assert "quarantine emptied" in invoke("results", "verify", "kept", "--delete")
     assert not list(Path("kept/quarantine").rglob("*.parquet"))
-    assert [row["images"] for row in json.loads(invoke("query", "--store", "kept", "--json"))] == [20] * 5
+    assert [row["images"] for row in json.loads(invoke("results", "query", "--store", "kept", "--json"))] == [
+        20
+    ] * 5
 
 
 @pytest.mark.usefixtures("folder")
@@ -111,14 +115,14 @@ def test_merge_and_repair() -> None:
         ([*RUN, "--config", "batch_size=many"], "batch_size must be a positive integer"),
         ([*RUN, "--config", "batch_size=0", "--dry-run"], "batch_size must be a positive integer"),
         (["run", "--model", "nosuch.onnx", "--suite", "mine.yaml", "--data", "toys"], "nosuch.onnx"),
-        (["query", "select 1", "--store", "kpet"], "kpet is not a store"),
-        (["query", "--store", "kpet"], "kpet is not a store"),
-        (["store", "verify", "kpet"], "kpet is not a store"),
-        (["store", "verify", "kpet", "--repair"], "kpet is not a store"),
-        (["store", "merge", "kept", "kpet"], "kpet is not a store"),
-        (["store", "merge", "toys", "kpet"], "kpet is not a store"),
-        (["query", "--store", "kpet", "--output", "cells.csv"], "kpet is not a store"),
-        (["query", "--store", "kept", "--output", "cells.xlsx"], ".parquet"),
+        (["results", "query", "select 1", "--store", "kpet"], "kpet is not a store"),
+        (["results", "query", "--store", "kpet"], "kpet is not a store"),
+        (["results", "verify", "kpet"], "kpet is not a store"),
+        (["results", "verify", "kpet", "--repair"], "kpet is not a store"),
+        (["results", "merge", "kept", "kpet"], "kpet is not a store"),
+        (["results", "merge", "toys", "kpet"], "kpet is not a store"),
+        (["results", "query", "--store", "kpet", "--output", "cells.csv"], "kpet is not a store"),
+        (["results", "query", "--store", "kept", "--output", "cells.xlsx"], ".parquet"),
     ],
 )
 def test_mistakes(arguments: list[str], says: str) -> None:

@@ -352,9 +352,9 @@ def test_a_run_with_everything_in_a_bucket(
     proxy.requests.clear()
     assert "stored" in invoke(*run, f"{s3}/store", "--data", f"{s3}/digits")
     assert not any(request.method == "PUT" and "predictions" in request.path for request in proxy.requests)
-    assert "3 files, 0 problems" in invoke("store", "verify", f"{s3}/store")
-    assert "digits/stripe@1" in invoke("query", "--store", f"{s3}/store")
-    invoke("store", "verify", f"{s3}/store", "--repair")
+    assert "3 files, 0 problems" in invoke("results", "verify", f"{s3}/store")
+    assert "digits/stripe@1" in invoke("results", "query", "--store", f"{s3}/store")
+    invoke("results", "verify", f"{s3}/store", "--repair")
     assert "bucket not found: 'absent'" in invoke(
         *run, "s3://absent/x", "--data", str(tmp_path / "digits"), code=2
     )

@@ -180,7 +180,7 @@ def test_an_export_has_a_fixed_order(tmp_path: Path) -> None:
         for severity in (3, 1, 2):
             store.write(cell(name, severity=severity), 0, make_predictions(0, 5))
     done = CliRunner().invoke(
-        app, ["query", "--store", store.location, "--output", str(tmp_path / "cells.json")]
+        app, ["results", "query", "--store", store.location, "--output", str(tmp_path / "cells.json")]
     )
     assert done.exit_code == 0, done.output
     rows = json.loads((tmp_path / "cells.json").read_text())

@@ -164,17 +164,17 @@ _RUN = ("run", "--model", "demo:digits", "--suite", "{}/small.yaml", "--data", "
 
 COMMANDS: dict[str, Command] = {
     "query": Command(
-        _with_output, ("query", "--store", "{}/store", "--output", "{}/out/summary.csv"), files_in
+        _with_output, ("results", "query", "--store", "{}/store", "--output", "{}/out/summary.csv"), files_in
     ),
     "report": Command(_for_report, ("report", "{}/filled", "--output", "{}/out/report.md"), files_in),
-    "store verify --repair": Command(
-        _untidy, ("store", "verify", "{}/store", "--repair"), rows_in("store"), "store"
+    "results verify --repair": Command(
+        _untidy, ("results", "verify", "{}/store", "--repair"), rows_in("store"), "store"
     ),
-    "store verify --delete": Command(
-        _untidy, ("store", "verify", "{}/store", "--delete"), rows_in("store"), "store"
+    "results verify --delete": Command(
+        _untidy, ("results", "verify", "{}/store", "--delete"), rows_in("store"), "store"
     ),
-    "store merge": Command(
-        _two_stores, ("store", "merge", "{}/ours", "{}/theirs"), rows_in("ours", "theirs"), "ours"
+    "results merge": Command(
+        _two_stores, ("results", "merge", "{}/ours", "{}/theirs"), rows_in("ours", "theirs"), "ours"
     ),
     "make": Command(
         lambda folder: digits(folder / "digits", 6),

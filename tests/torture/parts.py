@@ -117,7 +117,7 @@ def _of_flips(row: Row, found: Flips, case: str, *, seen: bool) -> Row:
     for wrong in found.wrong:
         row.loss(f"{case}: {wrong}")
     for unseen in found.unseen if seen else ():  # a file of the first format has no digest
-        row.loss(f"{case}: {unseen}: `store verify` does not find it")
+        row.loss(f"{case}: {unseen}: `results verify` does not find it")
     return row.end()
 
 
@@ -159,7 +159,7 @@ def crowds(task: Task) -> Iterator[Row]:
     """Write, read and repair one store in several processes."""
     for writers in (2, 4, 8):
         row = task.row(
-            f"operation of {writers} writers, {writers // 2} readers and `store verify --repair` on one store"
+            f"operation of {writers} writers, {writers // 2} readers and `results verify --repair` on one store"
         )
         root = task.folder / f"crowd {writers}"
         found = crowd(root, seconds=max(2.0, 20 * task.fraction), writers=writers, readers=writers // 2)

@@ -34,7 +34,7 @@ def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, s
         f"`make torture KILLS={kills}` with the seed {seed}: one small job on every engine and every kind "
         "of store, with parts of it killed at random times. After each kill the same command resumes; after "
         "two in five, all stored predictions are read first. At the end, and again after "
-        "`store verify --repair`, every prediction is compared with those of an undisturbed job. "
+        "`results verify --repair`, every prediction is compared with those of an undisturbed job. "
         "`docs/explanation/reliability.md` explains the columns.",
         "",
         f"{whole['kills']:,} kills in {whole['jobs']:,} jobs; {whole['losses']} losses, "

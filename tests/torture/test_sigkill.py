@@ -15,7 +15,7 @@ from tests.torture.sigkill import Bench
 from tests.torture.stores import cell, make_predictions
 from tests.torture.table import Row, as_markdown
 
-STRIDES = {"run": 20, "corrupt": 12, "store merge": 11, "query": 2}
+STRIDES = {"run": 20, "corrupt": 12, "results merge": 11, "query": 2}
 """Of the steps; `tests/store/test_overlap.py` has every one of merging and keeping house."""
 
 
@@ -32,7 +32,7 @@ def test_killed_and_resumed(tmp_path: Path, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    with Bench("store merge", tmp_path_factory.mktemp("bench")) as bench:
+    with Bench("results merge", tmp_path_factory.mktemp("bench")) as bench:
         return bench
 
 
@@ -98,7 +98,7 @@ def test_a_gate_that_takes_damage_for_worse_would_be_found(
 
 
 def test_every_command_that_writes_has_its_part() -> None:
-    assert {"run", "corrupt", "make", "store merge", "store verify --repair", "report", "query"} <= set(
+    assert {"run", "corrupt", "make", "results merge", "results verify --repair", "report", "query"} <= set(
         COMMANDS
     )
     assert sum(minutes for _, minutes in PARTS.values()) <= 20

@@ -162,7 +162,7 @@ def _next(run: Run, store: str, data: str | Mapping[str, str]) -> str:
     steps = [f"beaufort report {place}{shown} -o report.html{own}"]
     if len(models) > 1:
         steps.append(f"beaufort compare {' '.join(map(shlex.quote, models))} --store {place}{own}")
-    steps.append(f"beaufort query --store {place}    (every condition)")
+    steps.append(f"beaufort results query --store {place}    (every condition)")
     return "\n".join(["next:", *(f"  {printable(step)}" for step in steps)])
 
 

@@ -64,7 +64,7 @@ def _summary(demo: Demo) -> str:
         *([sample.note] if sample.note else []),
         "",
         f"report: {printable(demo.report)}",
-        f"predictions, for `beaufort report` and `beaufort query`: {printable(demo.store)}",
+        f"predictions, for `beaufort report` and `beaufort results query`: {printable(demo.store)}",
     ]
     return "\n".join(lines)
 

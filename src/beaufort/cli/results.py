@@ -292,10 +292,11 @@ def _print_rerun(repeated: Rerun) -> None:
             err=True,
         )
     confidence, bound = f"{100 * repeated.level:g} %", f"{100 * repeated.at_most:.2f} %"
+    of_all = counted(repeated.population, "prediction")
     typer.echo(
-        f"{repeated.sample:,} of {counted(repeated.population, 'prediction')} repeated (seed {repeated.seed}): "
-        f"{len(repeated.wrong):,} wrong. With {confidence} confidence, at most {bound} of all are wrong. If 1 % "
-        f"were wrong, such a sample would find one with probability {100 * repeated.detects:.1f} %."
+        f"{repeated.sample:,} of {of_all} repeated (seed {repeated.seed}): {len(repeated.wrong):,} wrong. "
+        f"With {confidence} confidence, at most {bound} of all are wrong. If 1 % were wrong, such a sample "
+        f"would find one with probability {100 * repeated.detects:.1f} %."
     )
 
 

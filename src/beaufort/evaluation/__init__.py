@@ -8,7 +8,14 @@ from __future__ import annotations
 from beaufort.evaluation.arguments import Conditions, Models
 from beaufort.evaluation.backends import DeviceError
 from beaufort.evaluation.engines import NodeSpeed, WorkerError
-from beaufort.evaluation.execution import CellResult, Progress, RunOutcome, common_outputs, execute
+from beaufort.evaluation.execution import (
+    CellResult,
+    Progress,
+    RunOutcome,
+    common_outputs,
+    execute,
+    predict_gaps,
+)
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.options import (
@@ -53,5 +60,6 @@ __all__ = [
     "notes_on",
     "parse_engine",
     "plan",
+    "predict_gaps",
     "predictions",
 ]

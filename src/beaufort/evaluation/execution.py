@@ -8,11 +8,13 @@ are stored after its last batch: a kill loses at most one block of one condition
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 from beaufort.data import Problem
 from beaufort.evaluation.engines import Engine, LocalEngine, NodeSpeed, ProcessEngine
@@ -122,19 +124,9 @@ def execute(
         enough: function of the number of images and the store that returns whether to stop.
     """
     engine = engine or LocalOptions()
-    options = plan.options
     origin = provenance()
-    models = tuple(dict.fromkeys(cell.model for cell in plan.cells if cell.gaps))
-    spaces = {(cell.source_index, cell.model): cell.space for cell in plan.cells}
-    runner = TaskRunner(
-        plan.sources,
-        models,
-        tuple(tuple(spaces[index, model] for model in models) for index in range(len(plan.sources))),
-        tuple(dict.fromkeys(cell.condition for cell in plan.cells if cell.gaps)),
-        engine.thread_count if isinstance(engine, LocalOptions) else 1,
-        options.batch_size,
-        options.keep_logits,
-    )
+    runner = _runner(plan, engine.thread_count if isinstance(engine, LocalOptions) else 1)
+    models = runner.models
     for model in {cell.model for cell in plan.cells}:
         if not isinstance(engine, LocalOptions) or model not in models:
             model.unload()
@@ -176,6 +168,40 @@ def execute(
         tuple(part for part in parts if part),
         done,
         origin,
+    )
+
+
+def predict_gaps(
+    plan: Plan, *, progress: Callable[[Progress], None] | None = None
+) -> Iterator[tuple[PlannedCell, int, pa.Table]]:
+    """Yield the missing predictions of a plan without storing them: cell, first image and rows."""
+    engine = LocalOptions()
+    runner = _runner(plan, engine.thread_count)
+    total, done = plan.images, 0
+    with LocalEngine(runner) as running:
+        ends = [source.count for source in plan.sources]
+        with closing(running.run([TaskSplitter(plan, runner.models, 1).split(0, ends)])) as events:
+            for event in events:
+                if isinstance(event, PredictionRows):
+                    yield plan.cells[event.cell], event.start, event.table
+                elif isinstance(event, BatchDone) and progress is not None:
+                    done += event.images
+                    cell = plan.cells[event.cell]
+                    progress(Progress(done, total, cell.model.spec.name, str(cell.condition), None))
+
+
+def _runner(plan: Plan, threads: int) -> TaskRunner:
+    """Return the runner of the models that lack predictions."""
+    models = tuple(dict.fromkeys(cell.model for cell in plan.cells if cell.gaps))
+    spaces = {(cell.source_index, cell.model): cell.space for cell in plan.cells}
+    return TaskRunner(
+        plan.sources,
+        models,
+        tuple(tuple(spaces[index, model] for model in models) for index in range(len(plan.sources))),
+        tuple(dict.fromkeys(cell.condition for cell in plan.cells if cell.gaps)),
+        threads,
+        plan.options.batch_size,
+        plan.options.keep_logits,
     )
 
 

@@ -254,9 +254,9 @@ def _flat(table: pa.Table, probabilities: bool) -> pa.Table:
     valid = numbers_of(table["top"].is_valid())
     columns = {"place": column_of(numbers_of(table["place"]).astype(np.int32)), "id": table["id"]}
     columns["label"] = table["label"]
-    if "truth" in table.column_names:
-        truth: Any = table["truth"].combine_chunks()
-        columns["truth"] = truth.cast(pa.list_(pa.int32()))
+    if "label_set" in table.column_names:
+        sets: Any = table["label_set"].combine_chunks()
+        columns["label_set"] = sets.cast(pa.list_(pa.int32()))
     top = _expanded(table["top"], valid)
     columns |= {f"top{rank}": _nullable(top[:, rank - 1], valid) for rank in range(1, top.shape[1] + 1)}
     if probabilities:
@@ -296,9 +296,9 @@ def _by_condition(table: pa.Table) -> dict[str, pa.Table]:
         "label": table["label"],
         "top": _as_lists(top, valid),
     }
-    if "truth" in table.column_names:
-        truth: Any = table["truth"].combine_chunks()
-        columns["truth"] = _as_lists(numbers_of(truth.flatten()).reshape(len(table), -1), None)
+    if "label_set" in table.column_names:
+        sets: Any = table["label_set"].combine_chunks()
+        columns["label_set"] = _as_lists(numbers_of(sets.flatten()).reshape(len(table), -1), None)
     nothing = np.full(len(table), np.nan, np.float32)
     for name in PROBABILITIES:
         there = name in table.column_names

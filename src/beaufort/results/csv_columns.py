@@ -21,7 +21,7 @@ def read_column(text: str) -> dict[str, str]:
 
     Args:
         text: `FILE.csv:COLUMN`. The ids of the images are in the column `id`, or else in the first
-            one. `beaufort query "select distinct id from predictions"` lists them. The annotations of
+            one. `beaufort results query "select distinct id from predictions"` lists them. The annotations of
             ImageNet-X have the column `factor`: `imagenet_x_val_top_factor.jsonl:factor`.
     """
     file, _, column = text.rpartition(":")

@@ -70,6 +70,7 @@ def publish(
     if folder.is_dir() and any(folder.iterdir()):
         raise OptionError(f"output must be a new or empty directory, got {folder}")
     opened = open_store(store)
+    opened.check_exists()
     parts = open_parts(opened, suite=suite, models=models, seed=seed)
     files: dict[str, bytes] = {}
     facts = _Facts()
@@ -185,7 +186,7 @@ def _path(part: Results, name: str) -> str:
 
 
 def _columns(cell: Cell) -> tuple[str, ...]:
-    return (*_COLUMNS, *(("truth",) if "truths" in cell.data.get("labels", ()) else ()))
+    return (*_COLUMNS, *(("label_set",) if "truths" in cell.data.get("labels", ()) else ()))
 
 
 def _ranges(table: pa.Table) -> list[list[int]]:

@@ -18,7 +18,7 @@ from beaufort._core.text import counted
 from beaufort._core.validation import validate_count
 from beaufort.data import load_dataset
 from beaufort.data.labels import LabelSpace
-from beaufort.evaluation import LazyModel, Plan, PlannedCell, Progress, RunOptions, execute, plan
+from beaufort.evaluation import LazyModel, Plan, PlannedCell, Progress, RunOptions, plan, predict_gaps
 from beaufort.metrics.stats import detection_probability, marked_at_most
 from beaufort.results.bundle import SCORES, Bundle, Entry, digest_of
 from beaufort.results.open import stored_suites
@@ -252,7 +252,7 @@ class _Matched:
     """A model, its planned cells, and the published pieces that they repeat."""
 
     model: LazyModel
-    plan: Plan | None
+    plan: Plan
     pieces: tuple[tuple[Piece, PlannedCell], ...]
     problems: tuple[str, ...] = ()
 
@@ -358,34 +358,34 @@ def _repeat(
     bundle: Bundle, one: _Matched, drawn: Any, progress: Callable[[Progress], None] | None
 ) -> list[WrongPrediction]:
     """Repeat the drawn rows of a model, and return those that differ."""
-    assert one.plan is not None
     places: dict[int, list[int]] = {}
-    chosen: dict[int, list[tuple[Piece, int]]] = {}
+    chosen: list[tuple[Piece, PlannedCell, int]] = []
     start, at = 0, 0
     for piece, cell in one.pieces:
         stop = start + piece.stop - piece.start
         while at < len(drawn) and drawn[at] < stop:
             place = piece.start + int(drawn[at]) - start
             places.setdefault(id(cell), []).append(place)
-            chosen.setdefault(id(cell), []).append((piece, place))
+            chosen.append((piece, cell, place))
             at += 1
         start = stop
     wanted = [
         replace(cell, gaps=_as_ranges(places[id(cell)])) for cell in one.plan.cells if id(cell) in places
     ]
-    outcome = execute(replace(one.plan, cells=tuple(wanted), suite=None), progress=progress)
+    part = replace(one.plan, cells=tuple(wanted))
+    repeated = {
+        (cell.cell.fingerprint, place): row
+        for cell, first, table in predict_gaps(part, progress=progress)
+        for place, row in enumerate(table.to_pylist(), first)
+    }
     wrong = []
-    for _, cell in {id(cell): (piece, cell) for piece, cell in one.pieces if id(cell) in places}.values():
-        table = outcome.store.read(cell.cell, outcome.listing)
-        rows = {int(place): row for row, place in enumerate(numbers_of(table["place"]))}
-        for piece, place in chosen[id(cell)]:
-            before = bundle.table(piece).slice(place - piece.start, 1)
-            after = table.slice(rows[place], 1)
-            if not _agree(before.to_pylist()[0], after.to_pylist()[0]):
-                found = (before, after)
-                tops = [tuple(part["top"].to_pylist()[0] or ()) for part in found]
-                name, image = str(cell.cell.model["name"]), str(before["id"].to_pylist()[0])
-                wrong.append(WrongPrediction(name, str(cell.condition), image, *tops))
+    for piece, cell, place in chosen:
+        before = bundle.table(piece).slice(place - piece.start, 1).to_pylist()[0]
+        after = repeated[cell.cell.fingerprint, place]
+        if not _agree(before, after):
+            tops = (tuple(row["top"] or ()) for row in (before, after))
+            name = str(cell.cell.model["name"])
+            wrong.append(WrongPrediction(name, str(cell.condition), before["id"], *tops))
     return wrong
 
 

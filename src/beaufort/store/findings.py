@@ -33,7 +33,7 @@ TO_SET_ASIDE = (Kind.damaged, Kind.twice)
 """Kinds that `collect` moves into the quarantine."""
 
 _CURES = {
-    Kind.damaged: "the same `beaufort run` recomputes it; `beaufort store verify --repair` quarantines it",
+    Kind.damaged: "the same `beaufort run` recomputes it; `beaufort results verify --repair` quarantines it",
     Kind.unreadable: "no data is lost; try again when it can be read",
     Kind.newer: "update Beaufort",
 }
