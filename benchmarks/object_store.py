@@ -3,8 +3,8 @@
 python -m benchmarks object-store [--models 200] [--conditions 200] [--store s3://bucket/place]
 
 Without `--store`, a moto server is started. Cells are written through the public store. The first query
-builds the index; measured are a new process with the same query, the command `beaufort results query`, and a query
-after a hundred cells were added.
+builds the index; measured are a new process with the same query, the command `beaufort results query`, and a
+query after a hundred cells were added.
 
 Most of that time is CPU time of moto. Therefore the bare requests of the S3 client are measured as well, and
 the same queries with listings from a fast proxy, each page after a pause.

@@ -159,7 +159,8 @@ def crowds(task: Task) -> Iterator[Row]:
     """Write, read and repair one store in several processes."""
     for writers in (2, 4, 8):
         row = task.row(
-            f"operation of {writers} writers, {writers // 2} readers and `results verify --repair` on one store"
+            f"operation of {writers} writers, {writers // 2} readers and `results verify --repair` on one "
+            "store"
         )
         root = task.folder / f"crowd {writers}"
         found = crowd(root, seconds=max(2.0, 20 * task.fraction), writers=writers, readers=writers // 2)

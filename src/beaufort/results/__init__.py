@@ -55,7 +55,7 @@ from beaufort.results.verdict import (
     worst_decision,
 )
 from beaufort.results.verdict_details import ErrorChange, ModelVersion, VerdictDetails
-from beaufort.results.verification import Rerun, Verification, WrongPrediction, rerun
+from beaufort.results.verification import Rerun, UnconfirmedPrediction, Verification, rerun
 from beaufort.results.verification import verify as verify_bundle
 from beaufort.results.video_frames import PmScore, pm_scores
 
@@ -105,10 +105,10 @@ __all__ = [
     "Spread",
     "Stop",
     "TemperatureScaling",
+    "UnconfirmedPrediction",
     "Verdict",
     "VerdictDetails",
     "Verification",
-    "WrongPrediction",
     "check_baseline",
     "compare",
     "compare_deployment",

@@ -50,7 +50,7 @@ class BundleError(BeaufortError, ValueError):
     """A bundle that is damaged, or not one."""
 
 
-class Entry(NamedTuple):
+class PublishedCell(NamedTuple):
     """The predictions of one model under one condition, by their place in a bundle."""
 
     file: str
@@ -137,11 +137,11 @@ class Bundle(FileStore):
         return str(self.manifest["digest"])
 
     @property
-    def entries(self) -> Mapping[Piece, Entry]:
+    def entries(self) -> Mapping[Piece, PublishedCell]:
         """Predictions by the pieces of their cells."""
         return self._entries
 
-    def _read_entries(self) -> Iterable[tuple[Piece, Entry]]:
+    def _read_entries(self) -> Iterable[tuple[Piece, PublishedCell]]:
         facts = self.manifest["facts"]
         for one in self.manifest["predictions"]:
             file = one["file"]
@@ -154,7 +154,7 @@ class Bundle(FileStore):
                     if not 0 <= start < stop:
                         raise ValueError(f"invalid range of images {start} to {stop}")
                     piece = Piece(f"{file}#{condition}", cell.fingerprint, start, stop)
-                    yield piece, Entry(file, condition, cell, one["origins"])
+                    yield piece, PublishedCell(file, condition, cell, one["origins"])
 
     # The methods of a store
 

@@ -20,7 +20,7 @@ from beaufort.data import load_dataset
 from beaufort.data.labels import LabelSpace
 from beaufort.evaluation import LazyModel, Plan, PlannedCell, Progress, RunOptions, plan, predict_gaps
 from beaufort.metrics.stats import detection_probability, marked_at_most
-from beaufort.results.bundle import SCORES, Bundle, Entry, digest_of
+from beaufort.results.bundle import SCORES, Bundle, PublishedCell, digest_of
 from beaufort.results.open import stored_suites
 from beaufort.results.publishing import score_rows
 from beaufort.results.run import memory_store
@@ -55,7 +55,7 @@ class Verification:
 
 
 @dataclass(frozen=True)
-class WrongPrediction:
+class UnconfirmedPrediction:
     """A published prediction that a repetition does not confirm."""
 
     model: str
@@ -74,7 +74,7 @@ class Rerun:
     population: int
     """Number of published predictions of these models that the sample is drawn from."""
     sample: int
-    wrong: tuple[WrongPrediction, ...]
+    wrong: tuple[UnconfirmedPrediction, ...]
     seed: int
     """Seed of the sample."""
     level: float
@@ -237,7 +237,7 @@ def rerun(
     if problems or not population:
         return Rerun(names, population, 0, (), seed, level, problems or ("nothing can be repeated",))
     drawn = np.random.default_rng(seed).choice(population, min(sample, population), replace=False)
-    wrong: list[WrongPrediction] = []
+    wrong: list[UnconfirmedPrediction] = []
     start = 0
     for one in matched:
         size = sum(piece.stop - piece.start for piece, _ in one.pieces)
@@ -290,7 +290,7 @@ def _match(bundle: Bundle, suite: Suite, model: LazyModel, data: Any) -> _Matche
 
 
 def _plan(
-    bundle: Bundle, suite: Suite, model: LazyModel, data: Any, published: Mapping[Piece, Entry]
+    bundle: Bundle, suite: Suite, model: LazyModel, data: Any, published: Mapping[Piece, PublishedCell]
 ) -> Plan:
     """Return the plan of the published cells, with the images in the published order."""
     cell = next(iter(published.values())).cell
@@ -342,7 +342,7 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def _other_images(bundle: Bundle, piece: Piece, entry: Entry, cell: PlannedCell) -> Iterator[str]:
+def _other_images(bundle: Bundle, piece: Piece, entry: PublishedCell, cell: PlannedCell) -> Iterator[str]:
     """Yield a message if images or labels are not those of the data."""
     table = bundle.table(piece, ["id", "label"])
     dataset = cell.source.dataset
@@ -356,7 +356,7 @@ def _other_images(bundle: Bundle, piece: Piece, entry: Entry, cell: PlannedCell)
 
 def _repeat(
     bundle: Bundle, one: _Matched, drawn: Any, progress: Callable[[Progress], None] | None
-) -> list[WrongPrediction]:
+) -> list[UnconfirmedPrediction]:
     """Repeat the drawn rows of a model, and return those that differ."""
     places: dict[int, list[int]] = {}
     chosen: list[tuple[Piece, PlannedCell, int]] = []
@@ -385,7 +385,7 @@ def _repeat(
         if not _agree(before, after):
             tops = (tuple(row["top"] or ()) for row in (before, after))
             name = str(cell.cell.model["name"])
-            wrong.append(WrongPrediction(name, str(cell.condition), before["id"], *tops))
+            wrong.append(UnconfirmedPrediction(name, str(cell.condition), before["id"], *tops))
     return wrong
 
 
