@@ -158,7 +158,7 @@ def test_other_files_than_cifar_are_rejected(tmp_path: Path, name: str, content:
 def test_a_folder_without_batches(tmp_path: Path) -> None:
     (tmp_path / "test").write_text("my notes on the test")
     assert dataset_kind(tmp_path) is None
-    with pytest.raises(ImageFileError, match=r"test set not found in .*test_batch\(\.bin\)"):
+    with pytest.raises(ImageFileError, match=r"test_batch\(\.bin\)"):
         load_dataset(f"cifar:{tmp_path}")
     np.save(tmp_path / "images.npy", np.array([{}]), allow_pickle=True)
     np.save(tmp_path / "labels.npy", np.arange(1))
@@ -198,5 +198,5 @@ def test_files_of_rows(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match="JSON"):
         load_dataset(str(tmp_path))
     Image.new("RGB", (32, 32)).save(tmp_path / "test_batch.png")
-    with pytest.raises(ImageFileError, match=r"must be 1024 pixels wide.* got 32"):
+    with pytest.raises(ImageFileError, match=r"1024.*wide.*32"):
         load_dataset(str(tmp_path))

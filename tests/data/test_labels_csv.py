@@ -159,14 +159,14 @@ def test_other_columns_are_kept(tmp_path: Path) -> None:
     plain = load_dataset(listed(tmp_path, "file,label\na.png,0\nb.png,1\n", "a.png", "b.png"))
     assert plain.digest() == dataset.digest()
     assert dataset.shuffled(1).first(1).column("season") in (["winter"], ["summer"])
-    with pytest.raises(UnknownNameError, match=r"unknown column of .* 'saison'; did you mean 'season'"):
+    with pytest.raises(UnknownNameError, match=r"'saison'.*'season'"):
         dataset.column("saison")
 
 
 def test_cells_without_a_column_are_rejected(tmp_path: Path) -> None:
     """A comma without quotation marks would truncate a value silently."""
     text = "file,label,hospital\na.png,0,Nord\nb.png,1,Mitte, Berlin\n"
-    with pytest.raises(ImageFileError, match=r"line 3: ' Berlin' is beyond"):
+    with pytest.raises(ImageFileError, match=r"3.*' Berlin'"):
         load_dataset(listed(tmp_path, text, "a.png", "b.png"))
     quoted = text.replace("Mitte, Berlin", '"Mitte, Berlin", ,')
     assert load_dataset(listed(tmp_path, quoted)).column("hospital") == ["Nord", "Mitte, Berlin"]
@@ -182,7 +182,7 @@ def test_a_list_of_newlines_is_rejected_early(tmp_path: Path) -> None:
         archive.writestr("labels.csv", "file,label\n" + "\n" * 50_000_000)
     tracemalloc.start()
     start = time.process_time()
-    with pytest.raises(ImageFileError, match=r"labels\.csv is too large: at most 10,000 empty lines"):
+    with pytest.raises(ImageFileError, match=r"labels\.csv.*10,000"):
         load_dataset(tmp_path / "a.zip")
     assert time.process_time() - start < 5
     assert tracemalloc.get_traced_memory()[1] < 250e6

@@ -105,7 +105,7 @@ def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(ImageFileError, match=r"must contain 1 images, got 2 in '7'"):
         load_dataset(f"imagenetv2:{root}")
     shutil.rmtree(root / "17")
-    with pytest.raises(ImageFileError, match=r"1 of 1,000 class directories of imagenetv2 .*'17'"):
+    with pytest.raises(ImageFileError, match=r"1.*1,000.*imagenetv2 .*'17'"):
         load_dataset(f"imagenetv2:{root}")
     with pytest.raises(OptionError, match="unknown part 'x'"):
         load_dataset(f"imagenetv2:{root}#x")
@@ -123,7 +123,7 @@ def test_exactly_the_published_classes(tmp_path: Path, kind: str) -> None:
     with pytest.raises(ImageFileError, match="'n00000000' is not one of the 200"):
         load_dataset(f"{kind}:{root}")
     shutil.rmtree(root / wanted.classes[3])
-    with pytest.raises(ImageFileError, match=rf"1 of 200 class directories .*'{wanted.classes[3]}'"):
+    with pytest.raises(ImageFileError, match=rf"1.*200.*'{wanted.classes[3]}'"):
         load_dataset(f"{kind}:{root}")
 
 
@@ -169,7 +169,7 @@ def test_objectnet_without_frame_and_other_classes(tmp_path: Path) -> None:
     assert [problem.id for problem in data.problems] == ["beside.png"]
     assert [problem.id for problem in data.ignored] == ["banana/notes.txt"]
     shutil.rmtree(root / "images" / "banana")
-    with pytest.raises(ImageFileError, match=r"1 of 113 class directories .*'banana'"):
+    with pytest.raises(ImageFileError, match=r"1.*113.*'banana'"):
         load_dataset(f"objectnet:{root}")
 
 
@@ -207,10 +207,10 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match=r"notes\.txt"):
         load_dataset(f"imagenet-d:{root}", strict=True)
     paint(root / "texture" / "unicorn" / "c.png", 1)
-    with pytest.raises(ImageFileError, match=r"'unicorn' in .* 113 categories"):
+    with pytest.raises(ImageFileError, match=r"'unicorn'.*113"):
         load_dataset(f"imagenet-d:{root}")
     shutil.rmtree(root / "material")
-    with pytest.raises(ImageFileError, match=r"1 of 3 directories .*'material'"):
+    with pytest.raises(ImageFileError, match=r"1.*3.*'material'"):
         load_dataset(f"imagenet-d:{root}")
 
 
@@ -245,7 +245,7 @@ def test_validation_images_on_the_classes_of_a_shift(val: Path, tmp_path: Path) 
     with pytest.raises(OptionError, match=r"200 of 200 classes of imagenet-a in few"):
         select_classes(load_dataset(str(few)), label_maps["imagenet-a"])
     toys = folders(tmp_path / "toys", {"ball": 0, "blocks": 1})
-    with pytest.raises(OptionError, match="toys is not labeled with classes of ImageNet"):
+    with pytest.raises(OptionError, match="toys.*ImageNet"):
         select_classes(load_dataset(str(toys)), label_maps["imagenet-a"])
 
 
@@ -304,7 +304,7 @@ def test_a_partial_validation_set_is_rejected_for_suites_of_1000_classes(
     partial = folders(tmp_path / "partial", {wnid: n for n, wnid in enumerate(WNIDS[:900])})
     data = {"imagenet-val": str(partial), suite: f"{kind}:{shift}"}
     with pytest.raises(
-        OptionError, match=r"100 of 1,000 classes of imagenet-1k in partial .*complete validation"
+        OptionError, match=r"100.*1,000.*imagenet-1k.*complete"
     ):
         evaluate([MODEL], suite, data, tmp_path / "kept")
     found = evaluate([MODEL], suite, {**data, "imagenet-val": str(val)}, tmp_path / "kept", limit=20)

@@ -104,7 +104,7 @@ def test_truncated_files(tmp_path: Path) -> None:
 def test_npz_arrays_by_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x_train=IMAGES, y_train=LABELS, other=LABELS)
     assert load_dataset(f"{tmp_path}/x.npz#train").ids[0] == "train/0"
-    with pytest.raises(ImageFileError, match=r"must contain images .* got x_train, y_train, other"):
+    with pytest.raises(ImageFileError, match=r"x_train.*y_train"):
         load_dataset(tmp_path / "x.npz")
 
 

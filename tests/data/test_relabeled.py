@@ -70,7 +70,7 @@ def test_synsets_of_imagenet(tmp_path: Path) -> None:
 def test_folders_of_other_classes(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     Image.new("RGB", (16, 16)).save(tmp_path / "cat" / "1.png")
-    with pytest.raises(ImageFileError, match="has no images of classes of imagenet-25"):
+    with pytest.raises(ImageFileError, match="imagenet-25"):
         load_dataset(f"imagenet-25:{tmp_path}")
 
 
@@ -82,5 +82,5 @@ def test_lists_of_broad_classes() -> None:
     assert sorted(members) == sorted(class_names("cifar-100"))
     ids = [wnid for one in superclasses("imagenet-25") for wnid in one.members + one.others]
     assert len(ids) == len(set(ids)) == 542 + 5017
-    with pytest.raises(UnknownNameError, match="unknown list of superclasses 'imagenet-26'"):
+    with pytest.raises(UnknownNameError, match="'imagenet-26'"):
         superclasses("imagenet-26")

@@ -102,7 +102,7 @@ def test_a_copy_through_a_bad_network(fault: str, s3: str, pets: Path, proxy: Pr
 def test_an_interrupted_copy_is_completed(s3: str, pets: Path, proxy: Proxy, cache: Path) -> None:
     upload(pets, f"{s3}/pets")
     proxy.faults = lambda request: "cut" if "dog/3" in request.path and not request.lists else None
-    with pytest.raises(ImageFileError, match=r"cannot read .*pets: .*7 times in"):
+    with pytest.raises(ImageFileError, match=r"pets.*7"):
         load_dataset(f"{s3}/pets")
     assert not list(cache.rglob("*.part"))
     assert not list(cache.rglob("dog/3.png"))

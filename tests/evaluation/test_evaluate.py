@@ -76,7 +76,7 @@ def test_an_unknown_baseline_is_rejected_before_the_run(tmp_path: Path) -> None:
     for act in (evaluate, plan_run):
         with pytest.raises(UnknownNameError, match=message):
             act([toy(calls=calls)], suite("alexnett"), dataset(), tmp_path)
-    with pytest.raises(BeaufortError, match="'alexnet' has no error under stripe"):
+    with pytest.raises(BeaufortError, match="'alexnet'"):
         evaluate([toy()], suite("alexnet", corruptions=["stripe"], scale="relative"), dataset(), tmp_path)
     clips = {key: value for key, value in SUITE.as_dict().items() if key not in ("corruptions", "severities")}
     clips |= {"sequences": ["translate"], "metrics": ["mfr"], "baseline": "none.csv"}

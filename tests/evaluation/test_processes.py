@@ -123,7 +123,7 @@ def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"model held"):
         evaluate([held()], SUITE, dataset(), tmp_path, engine="processes:2")
     for wrong in (0, 1.5, True):  # invalid counts raise the same error for every option
-        with pytest.raises(OptionError, match=f"processes must be a positive integer, got {wrong}"):
+        with pytest.raises(OptionError, match=f"processes.*{wrong}"):
             evaluate([model()], SUITE, dataset(), tmp_path, engine=ProcessOptions(wrong))  # type: ignore[arg-type]
 
 
@@ -153,7 +153,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
 
 
 def test_a_dead_worker_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match="ended by the signal SIGKILL before its work was done"):
+    with pytest.raises(WorkerError, match="SIGKILL"):
         evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, engine="processes:2")
     assert not active_children()
 
@@ -277,7 +277,7 @@ def threads() -> Model:
 
 def test_models_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
     lazy = LazyModel("python:test_processes:never")
-    with pytest.raises(OptionError, match="limit must be a positive integer, got 0"):
+    with pytest.raises(OptionError, match="limit.*0"):
         plan([lazy], SUITE, dataset(), tmp_path, limit=0)
     with pytest.raises(UnknownNameError, match="nosuch"):
         plan([lazy], "nosuch", dataset(), tmp_path)

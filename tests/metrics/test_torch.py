@@ -142,7 +142,7 @@ def test_mean_corruption_error(name: str, relative: bool) -> None:
 def test_missing_conditions_are_named() -> None:
     metric = classes.MeanCorruptionError(corruptions=["fog", "snow"], severities=[1, 2], relative=True)
     metric.update(*batch(), "fog", 2)
-    with pytest.raises(MissingResultsError, match="no images of clean, fog@1, snow@1, snow@2: call"):
+    with pytest.raises(MissingResultsError, match="fog@1.*snow@1.*snow@2"):
         metric.compute()
     with pytest.raises(MissingResultsError, match="and 67 more"):
         classes.MeanCorruptionError().compute()

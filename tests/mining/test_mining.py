@@ -115,9 +115,9 @@ def test_bad_rows(tmp_path: Path, change: dict[str, str], message: str) -> None:
 
 
 def test_bad_plans(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"sample must be .*from 1 to 20"):
+    with pytest.raises(OptionError, match=r"sample.*from 1.*20"):
         make_plan(CATEGORIES, sample=99)
-    with pytest.raises(MiningError, match=r"must contain \{category\} and \{nuisance\}, got 'a cup'"):
+    with pytest.raises(MiningError, match=r"\{category\}.*\{nuisance\}.*'a cup'"):
         make_plan(CATEGORIES, templates={"texture": "a cup"})
     with pytest.raises(UnknownNameError, match="'textur'"):
         make_plan(CATEGORIES, templates={"textur": "{category} {nuisance}"})
@@ -127,10 +127,10 @@ def test_bad_plans(tmp_path: Path) -> None:
     with pytest.raises(MiningError, match="no column 'nuisance'"):
         read_plan(tmp_path / "plan.csv")
     (tmp_path / "plan.csv").write_text(f"category,kind,nuisance,prompt,seed\n{'a' * 200_000}\n")
-    with pytest.raises(MiningError, match=r"as a CSV file in UTF-8.*field larger"):
+    with pytest.raises(MiningError, match=r"CSV.*UTF-8.*field"):
         read_plan(tmp_path / "plan.csv")
     (tmp_path / "names.csv").write_text(f"name\n{'a' * 200_000}\n")
-    with pytest.raises(OptionError, match=r"as a CSV file in UTF-8.*field larger"):
+    with pytest.raises(OptionError, match=r"CSV.*UTF-8.*field"):
         read_names(tmp_path / "names.csv")
 
 
@@ -248,7 +248,7 @@ def test_edited_plan_is_rejected(cutouts: Path, tmp_path: Path) -> None:
     generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     before = digests(tmp_path / "out")
     edited = (PlanItem("cup", "background", "sky", "Something else", plan[0].seed), *plan[1:])
-    with pytest.raises(MiningError, match=r"'A photo of a cup, sky in the background', seed \d+"):
+    with pytest.raises(MiningError, match=r"'A.*background'.*\d+"):
         generate(edited, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     with pytest.raises(MiningError, match="different generator"):
         generate(plan, CompositeGenerator(cutouts, size=40), tmp_path / "out")
@@ -278,7 +278,7 @@ def test_requirements_of_composite(cutouts: Path, tmp_path: Path) -> None:
     with pytest.raises(MiningError, match="'lunar'"):
         generate(make_plan(["cup"], nuisances={"background": ["lunar"]}), CompositeGenerator(cutouts), out)
     Image.new("RGB", (9, 9)).save(cutouts / "cup" / "2.png")
-    with pytest.raises(MiningError, match=r"has no mask; .* 2\.mask\.png"):
+    with pytest.raises(MiningError, match=r"2\.mask\.png"):
         generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (8, 9)).save(cutouts / "cup" / "2.mask.png")
     with pytest.raises(MiningError, match=r"size \(8, 9\), but its image has \(9, 9\)"):
@@ -314,7 +314,7 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
 
     for number in range(2):
         Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / "made" / f"{number}.png")
-    with pytest.raises(MiningError, match=r"file in the folder of the list, got '\.\./plan\.csv'"):
+    with pytest.raises(MiningError, match=r"'\.\./plan\.csv'"):
         generate(plan, write_list("0.png", "../plan.csv"), tmp_path / "out")
     with pytest.raises(MiningError, match="file in the folder of the list, got"):
         generate(plan, write_list("0.png", "1\0.png"), tmp_path / "out")

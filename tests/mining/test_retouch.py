@@ -60,7 +60,7 @@ def test_paint_is_on_the_background_or_the_object(tiny: str, tmp_path: Path) -> 
 def test_requirements(tiny: str, tmp_path: Path) -> None:
     photos = make_cutouts(tmp_path / "photos")
     Image.new("RGB", (20, 20)).save(photos / "cup" / "2.png")
-    with pytest.raises(MiningError, match=r"has no mask; .* 2\.mask\.png"):
+    with pytest.raises(MiningError, match=r"2\.mask\.png"):
         generate(PLAN, retouch(tiny, photos, task="inpainting"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     generate(PLAN, retouch(tiny, photos), tmp_path / "out")  # as a whole needs none

@@ -83,7 +83,7 @@ def test_temporary_errors_are_retried(service: Service, photos: NDArray[np.uint8
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 302])
 def test_rejections_are_final(service: Service, photos: NDArray[np.uint8], status: int) -> None:
     service.replies = [(status, b"no such thing", {"Location": "http://127.0.0.1:9/"})]
-    with pytest.raises(ModelError, match=f"status {status}, no such thing"):
+    with pytest.raises(ModelError, match=f"{status}"):
         load_model(service.address)(photos)
     assert len(service.requests) == 1
 

@@ -70,7 +70,7 @@ def test_a_file_of_one_size_takes_no_other(tmp_path: Path) -> None:
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
     assert load_model(str(path), input_size=32).spec.input_size == (32, 32)
     for size in (64, (32, 48), None):
-        with pytest.raises(OptionError, match=r"input_size must be \(32, 32\)"):
+        with pytest.raises(OptionError, match=r"input_size.*\(32.*32\)"):
             load_model(str(path), input_size=size)
 
 

@@ -79,9 +79,9 @@ def test_only_uint8_tensors_are_accepted(photos: NDArray[np.uint8]) -> None:
         ((shown / 255).bfloat16(), r"got dtype torch\.bfloat16"),
         (shown.tolist(), "got list"),
     ):
-        with pytest.raises(ImageTypeError, match=rf"images must be a uint8 array.* {message}"):
+        with pytest.raises(ImageTypeError, match=rf"images.*uint8 array.* {message}"):
             model(wrong)
-    with pytest.raises(ImageValueError, match=r"got shape \(\d+, 3, 32, 32\)"):
+    with pytest.raises(ImageValueError, match=r"shape \(\d+.*3.*32.*32\)"):
         model(shown.permute(0, 3, 1, 2))
 
 

@@ -140,9 +140,9 @@ def test_format_follows_from_the_suffix(scores: Scores, tmp_path: Path) -> None:
     text = write_report(scores, tmp_path / "report.md").read_text(encoding="utf-8")
     assert text == to_text(scores, "md")
     assert write_table(scores, tmp_path / "t.csv").read_text(encoding="utf-8") == to_table(scores, "csv")
-    with pytest.raises(OptionError, match=r"\.md, \.tex, \.csv, got .*t\.html$"):
+    with pytest.raises(OptionError, match=r"\.csv.*t\.html$"):
         write_table(scores, tmp_path / "t.html")
-    with pytest.raises(OptionError, match=r"format md .*t\.html; write to .*t\.md$"):
+    with pytest.raises(OptionError, match=r"t\.html.*t\.md$"):
         write_table(scores, tmp_path / "t.html", format="md")
     with pytest.raises(UnknownNameError, match="unknown format 'pdf'"):
         write_report(scores, tmp_path / "t.md", format="pdf")

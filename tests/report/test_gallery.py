@@ -126,7 +126,7 @@ def test_unknown_subsets_name_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_chain_is_no_subset(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"a gallery shows single corruptions .* chain 'fog@2\+snow@3'"):
+    with pytest.raises(OptionError, match=r"'fog@2\+snow@3'"):
         make_gallery(tmp_path / "out", subset="fog@2+snow@3")
     assert not (tmp_path / "out").exists()
 

@@ -148,18 +148,18 @@ def test_invalid_options_are_rejected(imagenet: Scores, scores: Scores, make: Si
         to_table(scores, columns="kind")
     with pytest.raises(UnknownNameError, match="measure 'mce'"):
         to_table(scores, measure="mce")
-    with pytest.raises(OptionError, match="'ce' requires a baseline; pass --baseline"):
+    with pytest.raises(OptionError, match="'ce'.*--baseline"):
         to_table(scores, measure="ce")
     results = make.results_of(["net", "b"], get_suite("imagenet-c"), 4)
     unable = r"net cannot be the divisor\. mCE is not shown: "
     with pytest.raises(OptionError, match=unable):
         to_table(make.scored(results, baseline="net"), measure="ce")
-    with pytest.raises(OptionError, match="imagenet-c and mnist-c, but not for 'small'"):
+    with pytest.raises(OptionError, match="'small'"):
         to_table(scores, published=True)
     with pytest.raises(UnknownNameError, match="table format"):
         to_table(scores, "html")
     other = make.scored(make.results_of(["net", "b"], get_suite("imagenet-c"), 40), baseline="net")
-    with pytest.raises(OptionError, match="relative to alexnet; pass --baseline"):
+    with pytest.raises(OptionError, match="--baseline"):
         to_table(other, measure="ce", published=True)
 
 
@@ -201,6 +201,6 @@ def test_dataset_without_corruptions_has_no_table(make: SimpleNamespace) -> None
     bare = make.scored(make.results_of(["net", "other"], parts[1], 20))
     with pytest.raises(OptionError, match="requires corruptions, but drawings@1"):
         to_table(bare)
-    with pytest.raises(OptionError, match="corruptions, and drawings@1 has none"):
+    with pytest.raises(OptionError, match="drawings@1"):
         figure(bare, "comparison")
     assert "other" in bare._repr_html_()

@@ -124,13 +124,13 @@ def test_clusters_are_units(fill: Fill) -> None:
 
 def test_impossible_plans_are_reported(fill: Fill) -> None:
     spread = spread_of_accuracies(get_suite("cifar10-c"), 0.7)
-    with pytest.raises(OptionError, match="drop must be above max_drop"):
+    with pytest.raises(OptionError, match="drop.*max_drop"):
         plan_images(spread, drop=0.01, max_drop=0.01)
     with pytest.raises(OptionError, match="probability must be"):
         plan_images(spread, drop=0.02, probability=1.0)
     with pytest.raises(OptionError, match="drop must be below"):
         plan_images(spread, drop=2.0)
-    with pytest.raises(OptionError, match=r"accuracy must be .* between 0 and 1.*, got 70"):
+    with pytest.raises(OptionError, match=r"accuracy.*0.*1.*70"):
         spread_of_accuracies(get_suite("cifar10-c"), 70)
     with pytest.raises(OptionError, match="unknown metric"):
         spread_of_accuracies(get_suite("cifar10-c"), 0.7, metric="mce")

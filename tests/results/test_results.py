@@ -317,7 +317,7 @@ def test_other_classes_than_the_baselines_have_no_mce(fill: Fill) -> None:
     messages = [note for note in scores.notes if note.startswith(message)]
     assert len(messages) == 1
     assert "for 1,000 classes, but these results have 5" in messages[0]
-    with pytest.raises(ResultsError, match=r"'alexnet' cannot be used: .* for 1,000 classes.* or 'none'"):
+    with pytest.raises(ResultsError, match=r"'alexnet'.*1,000 classes.*'none'"):
         score(open_results(store), baseline="alexnet")
 
 
@@ -409,7 +409,7 @@ def test_targets(fill: Fill, tmp_path: object) -> None:
     assert opened(f"{store.location}::net")[0].models == ("net",)
     with pytest.raises(ResultsError, match="has 2 models: net, other; pass one as"):
         opened(store.location)
-    with pytest.raises(ResultsError, match=r"unknown model of .* 'otter'"):
+    with pytest.raises(ResultsError, match=r"'otter'"):
         opened("otter", store.location)
     with pytest.raises(ResultsError, match="STORE::MODEL"):
         opened("::net", store.location)

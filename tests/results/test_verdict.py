@@ -196,7 +196,7 @@ def test_plan_and_gate_explain_another_number_alike(fill: Fill) -> None:
         assert spread.metric == "mean_accuracy"
         assert notes[0] in spread.notes
     assert spread_of_results(new, net, metric="mean_accuracy").notes == ()
-    with pytest.raises(OptionError, match=r"available: mean_accuracy\. mCE is not shown: .* 0 of 300"):
+    with pytest.raises(OptionError, match=r"mean_accuracy\..*0.*300"):
         gate(new, net, metric="mce")
 
 

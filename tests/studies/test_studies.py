@@ -343,7 +343,7 @@ def test_failed_run_is_recorded_with_its_outputs(tmp_path: Path) -> None:
 )
 def test_a_damaged_record_is_rejected(text: str, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(text)
-    with pytest.raises(OptionError, match=r"study\.json is not the record"):
+    with pytest.raises(OptionError, match=r"study\.json"):
         reproduce("icons-50", tmp_path, only=["page"])
 
 

@@ -140,14 +140,14 @@ def test_invalid_chains(text: str, says: str) -> None:
 
 
 def test_a_chain_has_no_severity_of_its_own() -> None:
-    with pytest.raises(OptionError, match=r"a severity at each link.*got 3"):
+    with pytest.raises(OptionError, match=r"link.*got 3"):
         Condition("a", "fog+snow", 3)
-    with pytest.raises(OptionError, match=r"fog requires a severity .*'a/fog\+snow@2'"):
+    with pytest.raises(OptionError, match=r"fog.*'a/fog\+snow@2'"):
         Condition.parse("a/fog+snow@2").facts(scale="imagenet")
 
 
 def test_unknown_corruption_error_suggests_near_names() -> None:
-    with pytest.raises(UnknownNameError, match="unknown corruption 'snwo'; did you mean 'snow'"):
+    with pytest.raises(UnknownNameError, match="'snwo'.*'snow'"):
         Condition.parse("imagenet-val/snwo@3")
 
 
@@ -199,7 +199,7 @@ def test_five_severities_and_none_named() -> None:
         lambda: condition.apply(example_image(64, 64), ids=[0]),
         lambda: condition.facts(scale="tiny"),
     ):
-        with pytest.raises(OptionError, match=r"the scale 'tiny', .*'fog@3', got 'imagenet-val/fog'"):
+        with pytest.raises(OptionError, match=r"'tiny'.*'fog@3'.*'imagenet-val/fog'"):
             call()
 
 
@@ -250,7 +250,7 @@ def test_facts_of_clean() -> None:
 def test_facts_need_a_side_where_it_matters() -> None:
     with pytest.raises(OptionError, match="pass side"):
         Condition.parse("a/fog@1").facts()
-    with pytest.raises(OptionError, match=r"seed must be an integer, got 1.5"):
+    with pytest.raises(OptionError, match=r"seed.*1.5"):
         Condition.parse("a/fog@1").facts(scale="cifar", seed=1.5)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"scale .*'huge'"):
         Condition.parse("a/fog@1").facts(scale="huge", side=32)
@@ -296,7 +296,7 @@ def test_how_large_images_must_be() -> None:
 
 
 def test_mistakes_in_a_shift_of_another_kind() -> None:
-    with pytest.raises(OptionError, match="must be an integer, got 'much'"):
+    with pytest.raises(OptionError, match="'much'"):
         Condition.parse("photos/test-dim@much")
     with pytest.raises(OptionError, match="has levels, not severities"):
         Condition("photos", "test-dim", 3)

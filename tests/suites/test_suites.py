@@ -301,10 +301,10 @@ def test_names_and_versions() -> None:
     suite = get_suite("imagenet-c")
     assert str(suite) == "imagenet-c@1"
     assert get_suite(str(suite)) is suite
-    with pytest.raises(UnknownNameError, match="unknown suite 'imagenet-c@2'; this version of Beaufort has"):
+    with pytest.raises(UnknownNameError, match="'imagenet-c@2'.*Beaufort"):
         get_suite("imagenet-c@2")
     for wrong in ("imagenetc", "imagenet-c@", "imagenet-c@x", "imagenet-c@1@1", ""):
-        with pytest.raises(UnknownNameError, match=r"unknown suite .* file must end in \.yaml"):
+        with pytest.raises(UnknownNameError, match=r"\.yaml"):
             get_suite(wrong)
 
 
@@ -328,7 +328,7 @@ def test_invalid_files(tmp_path: Path) -> None:
 def test_suites_made_in_python_are_validated_like_files() -> None:
     given: dict[str, Any] = {"version": 1, "dataset": "a", "scale": "cifar", "corruptions": ("fog", "stripe")}
     with pytest.raises(
-        SuiteError, match="'mine': corruptions: stripe has no constants for the scale 'cifar'"
+        SuiteError, match="'mine'.*'cifar'"
     ):
         Suite(name="mine", severities=(1,), **given)
     with pytest.raises(SuiteError) as caught:

@@ -116,7 +116,7 @@ def test_files_that_cannot_be_united(mine: Path) -> None:
     with pytest.raises(OptionError, match="names of united grids"):
         load_grid("paper+paper")
     mine.write_text("model,setting,accuracy\na,val,1\na,val,2\n")
-    with pytest.raises(OptionError, match="'a' under 'val' more than once"):
+    with pytest.raises(OptionError, match="'a'.*'val'"):
         load_grid(mine)
     mine.write_text("model,setting,accuracy\na,imagenetv2,1\na,imagenetv2-matched-frequency-format-val,2\n")
     with pytest.raises(OptionError, match="two columns for the setting"):

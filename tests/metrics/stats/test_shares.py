@@ -43,6 +43,6 @@ def test_ends_and_gaps() -> None:
 @pytest.mark.parametrize(("hits", "n"), [(-1, 5), (6, 5), (0, 0)])
 def test_counts_that_cannot_be(hits: int, n: int) -> None:
     with pytest.raises(
-        OptionError, match=f"hits must be from 0 to n, and n at least 1, got hits={hits} and n={n}"
+        OptionError, match=f"hits.*0.*1.*hits={hits}.*n={n}"
     ):
         proportion_intervals([hits], [n])

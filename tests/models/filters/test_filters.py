@@ -320,7 +320,7 @@ def test_invalid_images(name: str) -> None:
     floats: Any = photos().astype(np.float32) / 255
     with pytest.raises(ImageTypeError, match=message):
         image_filter(floats)
-    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+    with pytest.raises(ImageValueError, match=r"shape \(64.*72.*3\)"):
         image_filter(photos()[0])
     wrong: Any = "photo.jpg"
     with pytest.raises(ImageTypeError, match="got str"):
@@ -328,7 +328,7 @@ def test_invalid_images(name: str) -> None:
     alone = filter_kinds[name]()  # a single filter, too
     with pytest.raises(ImageTypeError, match=message):
         alone(floats)
-    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+    with pytest.raises(ImageValueError, match=r"shape \(64.*72.*3\)"):
         alone(photos()[0])
     assert alone(photos()[:0]).shape == (0, 64, 72, 3)
 
@@ -337,7 +337,7 @@ def test_invalid_images(name: str) -> None:
 def test_images_too_small_for_views(kind: type[Any]) -> None:
     """Crops of images that are too small would have other sizes."""
     with pytest.raises(
-        ImageTypeError, match="got dtype float64; an image filter comes before values are scaled"
+        ImageTypeError, match="dtype float64"
     ):
         kind()(photos() / 255, (32, 32))
     for pad, least in ((0, "64×80"), (3, "58×74")):
@@ -369,18 +369,18 @@ def test_numbers_of_numpy_have_the_bounds_of_others() -> None:
     assert type(FilterStep("clahe", Clahe(), above=gate).above) is float
     wrong: Any
     for wrong in (np.float64(4), np.int64(65), np.True_, True):
-        with pytest.raises(OptionError, match="tiles must be an integer from 1 to 64, got"):
+        with pytest.raises(OptionError, match="tiles.*1.*64"):
             Clahe(tiles=wrong)
 
 
 def test_options_that_are_true_or_false_are_nothing_else() -> None:
     wrong: Any = "no"
-    with pytest.raises(OptionError, match="each must be True or False, got 'no'"):
+    with pytest.raises(OptionError, match="each.*True.*False.*'no'"):
         Stretch(each=wrong)
-    with pytest.raises(OptionError, match="subtract must be True or False, got 'no'"):
+    with pytest.raises(OptionError, match="subtract.*True.*False.*'no'"):
         NonLocalMeans(subtract=wrong)
     for crops in (TenCrop, MultiCrop):
-        with pytest.raises(OptionError, match="mirror must be True or False, got 'no'"):
+        with pytest.raises(OptionError, match="mirror.*True.*False.*'no'"):
             crops(mirror=wrong)
 
 

