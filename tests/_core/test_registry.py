@@ -34,7 +34,7 @@ def test_no_corruption_hides_behind_a_list_or_a_shift(name: str, owner: str) -> 
     """`--corruption weather` is the list: a corruption of that name would never be made."""
     import beaufort.suites.conditions  # noqa: F401  registers shifts
 
-    with pytest.raises(OptionError, match=f"{name!r}.*{owner}"):
+    with pytest.raises(OptionError, match=rf"{name!r}.*{owner}"):
         corruptions.register(name, corruptions["fog"])
 
 
@@ -76,7 +76,7 @@ def test_near_names_in_another_case() -> None:
     for name in ("clahe", "Stretch", "STRETCH", "nlm"):
         registry.register(name, 1)
     for wrong, message in (("CLAHE", "'clahe'"), ("Clah", "'clahe'"), ("stretch", "'STRETCH' or 'Stretch'")):
-        with pytest.raises(UnknownNameError, match=f"'{wrong}'.*{message}"):
+        with pytest.raises(UnknownNameError, match=rf"'{wrong}'.*{message}"):
             registry[wrong]
 
 

@@ -211,4 +211,4 @@ def test_more_classes_than_outputs(tmp_path: Path) -> None:
         Image.new("RGB", (32, 32), "orange").save(tmp_path / "five" / name / "1.png")
     code, _, output = run("check", "python:check_nets:colors", "--data", "five")
     assert code == 2
-    assert "cannot match 5 classes of five (first: 'a') with 3 outputs of colors" in output
+    assert "3 outputs of colors" in output

@@ -202,7 +202,7 @@ def test_numpy_only_corruptions_are_marked() -> None:
 
 @pytest.mark.parametrize(("levels", "given"), [({"photo": [1]}, "'photo'"), ({}, "got no scale")])
 def test_scales_are_known(levels: dict[str, list[int]], given: str) -> None:
-    with pytest.raises(OptionError, match=f"begun.*mnist, cifar.*{given}"):
+    with pytest.raises(OptionError, match=rf"begun.*mnist, cifar.*{given}"):
 
         @register("noise", levels=levels)
         def begun(images: Any, p: Any, ops: Any) -> Any:

@@ -56,7 +56,7 @@ def test_expansion_of_names() -> None:
     assert [members_of(name) for name in ("smog", "", None, 3, ["fog"])] == [()] * 5
     assert expand_names(["snow", "noise"], kind="corruption") == ("snow", *SUBSETS["noise"])
     assert expand_names([], kind="corruption") == ()
-    with pytest.raises(UnknownNameError, match="'wether'.*'weather'"):
+    with pytest.raises(UnknownNameError, match=r"'wether'.*'weather'"):
         expand_names(["fog", "wether"], kind="word")
 
 

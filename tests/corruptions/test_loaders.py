@@ -231,7 +231,7 @@ def test_floats_outside_0_to_1_are_rejected(value: float, says: str) -> None:
     values = np.zeros((40, 48, 3))
     values[3, 4, 1] = value
     for image in (values, torch.from_numpy(values.transpose(2, 0, 1))):
-        with pytest.raises(ImageValueError, match=f"0.*1.*{says}"):
+        with pytest.raises(ImageValueError, match=rf"0.*1.*{says}"):
             Corrupt("contrast", 3, floats=True)(image)
 
 

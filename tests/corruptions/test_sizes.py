@@ -150,7 +150,7 @@ def test_a_size_far_from_the_published_ones_gets_one_notice(monkeypatch: pytest.
         corruptions["contrast"](large, 3, scale="imagenet")
         corruptions["contrast"](large, 3, scale="relative")
         corruptions["rotate"](large, 3)  # has constants for digits only, which grow
-    with pytest.warns(SizeWarning, match="897 pixels.*scale='relative'"):
+    with pytest.warns(SizeWarning, match=r"897 pixels.*scale='relative'"):
         corruptions["contrast"](large, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -343,7 +343,7 @@ def test_a_fraction_of_images_stays_clean(photos: np.ndarray) -> None:
 @pytest.mark.parametrize("severity", ["2.5", "1-5", np.array(3), 10**400])
 def test_severity_is_reported_as_given(severity: Any) -> None:
     """Strings, arrays of one number and large numbers give a clear error."""
-    with pytest.raises(OptionError, match="severity.*1.*5") as caught:
+    with pytest.raises(OptionError, match=r"severity.*1.*5") as caught:
         Corrupt("fog", severity)
     assert str(caught.value).endswith(f"got {severity!r:.60}")
 
@@ -378,5 +378,5 @@ def test_epochs_differ_and_repeat(photos: np.ndarray) -> None:
     assert step.for_epoch(0) == step
     np.testing.assert_array_equal(first(photos), again(photos))
     assert (first(photos) != second(photos)).any()
-    with pytest.raises(OptionError, match="epoch.*0.*-1"):
+    with pytest.raises(OptionError, match=r"epoch.*0.*-1"):
         step.for_epoch(-1)

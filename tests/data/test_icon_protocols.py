@@ -52,5 +52,5 @@ def test_every_style_can_be_held_out(icons: Dataset) -> None:
     assert " ".join(f"{value} {len(split.test)}" for value, split in splits.items()) == counts
     split = protocols["icons-50-style"].split(icons, held_out="apple")
     assert split.test.tolist() == splits["apple"].test.tolist()
-    with pytest.raises(UnknownNameError, match="'aple'.*'apple'"):
+    with pytest.raises(UnknownNameError, match=r"'aple'.*'apple'"):
         protocols["icons-50-style"].split(icons, held_out="aple")

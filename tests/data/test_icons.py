@@ -103,7 +103,7 @@ def test_class_folders_must_be_those_of_the_set(root: Path) -> None:
         load_dataset(f"icons-50:{root}")
     (root / "birds").mkdir()
     (root / "bird").mkdir()
-    with pytest.raises(ImageFileError, match="'birds'.*50"):
+    with pytest.raises(ImageFileError, match=r"'birds'.*50"):
         load_dataset(f"icons-50:{root}")
 
 
@@ -144,7 +144,7 @@ def test_names_that_have_no_style() -> None:
 
 def test_invalid_sizes(root: Path) -> None:
     for side in (0, 2.5, True):
-        with pytest.raises(OptionError, match="side.*1"):
+        with pytest.raises(OptionError, match=r"side.*1"):
             resized(load_dataset(root), side)  # type: ignore[arg-type]
     dataset = load_dataset(root)
     assert resized(dataset, 32).digest() != dataset.digest()

@@ -27,9 +27,9 @@ def classes(root: Path) -> Path:
 def test_missing_paths_and_names() -> None:
     with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
         load_dataset("mnist-tset")
-    with pytest.raises(OptionError, match="'MNIST-Test'.*'mnist-test'"):
+    with pytest.raises(OptionError, match=r"'MNIST-Test'.*'mnist-test'"):
         load_dataset("MNIST-Test")
-    with pytest.raises(OptionError, match="'icons-50'.*'icons-50:PATH'"):
+    with pytest.raises(OptionError, match=r"'icons-50'.*'icons-50:PATH'"):
         load_dataset("icons-50")
     with pytest.raises(OptionError, match="did you mean 'mnist:/somewhere'"):
         load_dataset("mnsit:/somewhere")

@@ -87,9 +87,7 @@ def test_arrays_of_different_lengths_are_both_named(tmp_path: Path) -> None:
     for length, count in ((5, 10), (10, 5)):
         np.save(tmp_path / "fog.npy", np.zeros((length, 32, 32, 3), np.uint8))
         np.save(tmp_path / "labels.npy", np.zeros(count, np.uint8))
-        with pytest.raises(
-            ImageFileError, match=rf"fog\.npy.*{length}.*labels\.npy.*{count}"
-        ):
+        with pytest.raises(ImageFileError, match=rf"fog\.npy.*{length}.*labels\.npy.*{count}"):
             load_dataset(f"cifar10-c:{tmp_path}#fog@1")
     content = (tmp_path / "fog.npy").read_bytes()
     (tmp_path / "fog.npy").write_bytes(content[: len(content) // 2])

@@ -131,7 +131,7 @@ def test_suites_of_corruptions_have_names_that_say_what_is_in_them() -> None:
     long = [suite_from_corruptions(names, [severity]).name for severity in (1, 2)]
     assert long[0].startswith("5-corruptions-")
     assert long[0] != long[1]
-    with pytest.raises(BeaufortError, match="severity.*1.*5.*6"):
+    with pytest.raises(BeaufortError, match=r"severity.*1.*5.*6"):
         suite_from_corruptions(["fog"], [6])
 
 
@@ -369,7 +369,7 @@ def test_error_names_the_image_that_a_shift_rejects(tmp_path: Path) -> None:
 
 def test_a_model_with_nan_outputs_is_named() -> None:
     nan = as_model(lambda shown: np.full((len(shown), 3), np.nan, np.float32), name="nan", classes=3)
-    with pytest.raises(BeaufortError, match="8.*test/0") as caught:
+    with pytest.raises(BeaufortError, match=r"8.*test/0") as caught:
         evaluate([MODEL, nan], ["contrast"], (IMAGES, LABELS))
     assert caught.value.__notes__ == ["nan, under data"]
 

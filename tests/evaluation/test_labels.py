@@ -254,7 +254,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     command = ["run", "--model", "python:label_nets:thousand", "--suite", "mine.yaml", "--data"]
     ran = CliRunner().invoke(app, [*command, "photos", "--config", "keep_logits=true"])
     assert ran.exit_code == 0, ran.output
-    assert "thousand: 3 classes, from 3 of 1,000 outputs; only these compete" in ran.output
+    assert "3 of 1,000 outputs" in ran.output
     result = CliRunner().invoke(app, [*command, "pets"])
     assert result.exit_code == 2
     assert "pass --classes FILE" in result.output
@@ -263,7 +263,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "names.json").write_text(json.dumps({name: ["no fish"] for name in IDS}))
     outcome = CliRunner().invoke(app, ["report", "results", "--format", "md", "--labels", "names.json"])
     assert outcome.exit_code == 2
-    assert "3 outputs of the label space are not in" in outcome.output
+    assert "3 outputs" in outcome.output
     assert "'no fish'" in outcome.output
     (tmp_path / "pets.json").write_text(json.dumps({"cat": [0], "dog": [207], "hen": [985]}))
     ran = CliRunner().invoke(app, [*command, "pets", "--labels", "pets.json", "--json", "--store", "other"])

@@ -142,5 +142,5 @@ def test_shuffled_dataset_has_the_same_data() -> None:
     assert list(mixed.ids) == list(data.shuffled(3).ids)
     place = list(data.ids).index(mixed.ids[0])
     assert np.array_equal(mixed[0].image, data[place].image)
-    with pytest.raises(OptionError, match="dots.*3"):
+    with pytest.raises(OptionError, match=r"dots.*3"):
         mixed.shuffled(4)

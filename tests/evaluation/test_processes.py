@@ -123,7 +123,7 @@ def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"model held"):
         evaluate([held()], SUITE, dataset(), tmp_path, engine="processes:2")
     for wrong in (0, 1.5, True):  # invalid counts raise the same error for every option
-        with pytest.raises(OptionError, match=f"processes.*{wrong}"):
+        with pytest.raises(OptionError, match=rf"processes.*{wrong}"):
             evaluate([model()], SUITE, dataset(), tmp_path, engine=ProcessOptions(wrong))  # type: ignore[arg-type]
 
 
@@ -277,7 +277,7 @@ def threads() -> Model:
 
 def test_models_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
     lazy = LazyModel("python:test_processes:never")
-    with pytest.raises(OptionError, match="limit.*0"):
+    with pytest.raises(OptionError, match=r"limit.*0"):
         plan([lazy], SUITE, dataset(), tmp_path, limit=0)
     with pytest.raises(UnknownNameError, match="nosuch"):
         plan([lazy], "nosuch", dataset(), tmp_path)

@@ -142,7 +142,7 @@ def test_mean_corruption_error(name: str, relative: bool) -> None:
 def test_missing_conditions_are_named() -> None:
     metric = classes.MeanCorruptionError(corruptions=["fog", "snow"], severities=[1, 2], relative=True)
     metric.update(*batch(), "fog", 2)
-    with pytest.raises(MissingResultsError, match="fog@1.*snow@1.*snow@2"):
+    with pytest.raises(MissingResultsError, match=r"fog@1.*snow@1.*snow@2"):
         metric.compute()
     with pytest.raises(MissingResultsError, match="and 67 more"):
         classes.MeanCorruptionError().compute()
@@ -295,7 +295,4 @@ def test_on_a_gpu(kind: str) -> None:
 def test_the_error_without_torch(tmp_path: Path) -> None:
     probe = "import sys; sys.modules['torch'] = None\nimport beaufort.metrics.torch"
     child = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
-    assert (
-        "MissingExtraError: beaufort.metrics.torch requires torch: pip install 'beaufort[torch]'"
-        in child.stderr
-    )
+    assert "pip install 'beaufort[torch]'" in child.stderr

@@ -134,7 +134,7 @@ def test_datasheet_counts_voters_and_failing_surrogates(
     sheet = (tmp_path / "set" / "DATASHEET.md").read_text()
     assert "1 reviewer (people), up to 1 vote for each image" in sheet
     assert "Agreement on the first vote of each image" in sheet
-    assert "On each image of the set, at least 1 of the 2 failed." in sheet
+    assert "at least 1 of the 2" in sheet
     review.close()
 
 
@@ -319,9 +319,7 @@ def test_a_review_of_something_else(
     create_review(rows[1], rows[0], rules=ReviewRules(votes=1))
     review = open_review(rows[1])
     judge(review, ("ann",), "")
-    with pytest.raises(
-        MiningError, match=f"{first.file}.*'spoon'.*'{first.category}'"
-    ):
+    with pytest.raises(MiningError, match=rf"{first.file}.*'spoon'.*'{first.category}'"):
         export_set(tmp_path / "set", images, chosen, review=review)
     with pytest.raises(MiningError, match="review is of the images in"):
         export_set(tmp_path / "set", tmp_path, chosen, review=review)

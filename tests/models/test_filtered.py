@@ -233,7 +233,7 @@ def test_load_model_takes_an_image_filter() -> None:
     np.testing.assert_array_equal(
         model(images), load_model("demo:digits")(load_filter("clahe:tiles=4")(images))
     )
-    with pytest.raises(UnknownNameError, match="'claha'.*'clahe'"):
+    with pytest.raises(UnknownNameError, match=r"'claha'.*'clahe'"):
         load_model("nowhere.onnx", filter="claha")  # told before the model is looked for
 
 
@@ -273,7 +273,7 @@ def test_only_models_can_be_filtered() -> None:
         with pytest.raises(OptionError, match=message):
             with_filter(thing, "clahe")
     for model in (net(), with_filter(net(), "stretch")):
-        with pytest.raises(OptionError, match="threads.*0"):
+        with pytest.raises(OptionError, match=r"threads.*0"):
             with_filter(model, "clahe", threads=0)
 
 
@@ -284,9 +284,7 @@ def test_tensors_give_the_same_predictions_as_arrays() -> None:
         model = with_filter(net(), image_filter)
         np.testing.assert_array_equal(model(torch.from_numpy(images)), model(images))
         for wrong in ((torch.from_numpy(images) / 255).requires_grad_(), torch.from_numpy(images).bfloat16()):
-            with pytest.raises(
-                ImageTypeError, match=r"dtype torch"
-            ):
+            with pytest.raises(ImageTypeError, match=r"dtype torch"):
                 model(wrong)
 
 

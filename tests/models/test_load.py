@@ -78,7 +78,7 @@ def test_errors(text: str, message: str) -> None:
 
 
 def test_unknown_options_are_named() -> None:
-    with pytest.raises(OptionError, match="'rang'.*'range'"):
+    with pytest.raises(OptionError, match=r"'rang'.*'range'"):
         load_model("a.onnx", rang="0..1")
     with pytest.raises(OptionError, match="'source'"):
         load_model("python:a:b", source="x")

@@ -112,7 +112,7 @@ def test_the_batch_is_left_alone(photos: NDArray[np.uint8]) -> None:
     ],
 )
 def test_invalid_batches_are_rejected(images: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="images.*uint8"):
+    with pytest.raises(error, match=r"images.*uint8"):
         USUAL.apply(images)
 
 

@@ -53,7 +53,7 @@ def test_as_data_and_back() -> None:
 
 
 def test_names_and_count_agree() -> None:
-    with pytest.raises(OptionError, match="class_names.*3.*2"):
+    with pytest.raises(OptionError, match=r"class_names.*3.*2"):
         replace(SPEC, classes=3)
 
 

@@ -91,7 +91,7 @@ def test_page_statements_about_all_rows(subset: str, says: str, marked: bool, tm
     make_gallery(tmp_path, subset=subset)
     text = (tmp_path / "gallery.html").read_text(encoding="utf-8")
     assert says in text
-    assert ("The severity that was published is marked." in text) == marked
+    assert ("severity that was published" in text) == marked
 
 
 def test_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:

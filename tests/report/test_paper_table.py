@@ -148,7 +148,7 @@ def test_invalid_options_are_rejected(imagenet: Scores, scores: Scores, make: Si
         to_table(scores, columns="kind")
     with pytest.raises(UnknownNameError, match="measure 'mce'"):
         to_table(scores, measure="mce")
-    with pytest.raises(OptionError, match="'ce'.*--baseline"):
+    with pytest.raises(OptionError, match=r"'ce'.*--baseline"):
         to_table(scores, measure="ce")
     results = make.results_of(["net", "b"], get_suite("imagenet-c"), 4)
     unable = r"net cannot be the divisor\. mCE is not shown: "
@@ -177,7 +177,7 @@ def test_the_command(store: Path, tmp_path: Path) -> None:
     assert r"\bottomrule" in target.read_text(encoding="utf-8")
     code, output = run(store, "--table", "group", "--format", "html")
     assert code == 2
-    assert "format must be one of md, latex, csv for a table, got 'html'" in output
+    assert "got 'html'" in output
 
 
 def test_several_stores(store: Path, data: Dataset, make: SimpleNamespace, tmp_path: Path) -> None:

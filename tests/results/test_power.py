@@ -124,7 +124,7 @@ def test_clusters_are_units(fill: Fill) -> None:
 
 def test_impossible_plans_are_reported(fill: Fill) -> None:
     spread = spread_of_accuracies(get_suite("cifar10-c"), 0.7)
-    with pytest.raises(OptionError, match="drop.*max_drop"):
+    with pytest.raises(OptionError, match=r"drop.*max_drop"):
         plan_images(spread, drop=0.01, max_drop=0.01)
     with pytest.raises(OptionError, match="probability must be"):
         plan_images(spread, drop=0.02, probability=1.0)

@@ -488,7 +488,7 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_predictions_that_cannot_be_paired_are_rejected(tmp_path: Path) -> None:
     write_photos(tmp_path, "styles", NETWORKS[:2], {"plain": {}})
     write_photos(tmp_path, "filters", NETWORKS[:2], {"plain": {}}, images=50)
-    with pytest.raises(OptionError, match="50.*photos/styles.*60"):
+    with pytest.raises(OptionError, match=r"50.*photos/styles.*60"):
         load_arms(tmp_path, WHOLE)
     path = tmp_path / condition_file("styles", "stylize@3")
     found = StudyPredictions((f"{NETWORKS[1]}/plain",), np.ones((1, 60), np.uint8), np.ones(60, np.uint8), {})

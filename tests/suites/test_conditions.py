@@ -147,7 +147,7 @@ def test_a_chain_has_no_severity_of_its_own() -> None:
 
 
 def test_unknown_corruption_error_suggests_near_names() -> None:
-    with pytest.raises(UnknownNameError, match="'snwo'.*'snow'"):
+    with pytest.raises(UnknownNameError, match=r"'snwo'.*'snow'"):
         Condition.parse("imagenet-val/snwo@3")
 
 

@@ -301,7 +301,7 @@ def test_names_and_versions() -> None:
     suite = get_suite("imagenet-c")
     assert str(suite) == "imagenet-c@1"
     assert get_suite(str(suite)) is suite
-    with pytest.raises(UnknownNameError, match="'imagenet-c@2'.*Beaufort"):
+    with pytest.raises(UnknownNameError, match=r"'imagenet-c@2'.*Beaufort"):
         get_suite("imagenet-c@2")
     for wrong in ("imagenetc", "imagenet-c@", "imagenet-c@x", "imagenet-c@1@1", ""):
         with pytest.raises(UnknownNameError, match=r"\.yaml"):
@@ -327,9 +327,7 @@ def test_invalid_files(tmp_path: Path) -> None:
 
 def test_suites_made_in_python_are_validated_like_files() -> None:
     given: dict[str, Any] = {"version": 1, "dataset": "a", "scale": "cifar", "corruptions": ("fog", "stripe")}
-    with pytest.raises(
-        SuiteError, match="'mine'.*'cifar'"
-    ):
+    with pytest.raises(SuiteError, match=r"'mine'.*'cifar'"):
         Suite(name="mine", severities=(1,), **given)
     with pytest.raises(SuiteError) as caught:
         Suite(name="my suite", severities=(1, 6), **given)

@@ -155,7 +155,7 @@ def test_a_knee_is_found_by_the_model_with_accuracy_0() -> None:
     assert (moved.left.n, moved.right.n) == (3, 5)
     with pytest.raises(OptionError, match="left of 52 %"):
         fit_shift(grid, "shifted", knee=52.0)
-    with pytest.raises(OptionError, match="knee.*'auto'.*None"):
+    with pytest.raises(OptionError, match=r"knee.*'auto'.*None"):
         fit_shift(grid, "shifted", knee="here")
 
 

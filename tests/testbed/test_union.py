@@ -95,7 +95,7 @@ def test_the_first_grid_with_an_accuracy_provides_it(mine: Path, paper: Grid) ->
     row = union.row_of["resnet50"]
     assert union.column("val")[row] == paper.column("val")[paper.row_of["resnet50"]]
     assert union.column("novel")[row] == 12
-    assert "1 accuracy of mine differ from those of an earlier grid" in union.facts["caveat"]
+    assert "1 accuracy of mine" in union.facts["caveat"]
     assert {one.source for one in union.scores("resnet50")} == {"paper", "mine"}
 
 
@@ -116,7 +116,7 @@ def test_files_that_cannot_be_united(mine: Path) -> None:
     with pytest.raises(OptionError, match="names of united grids"):
         load_grid("paper+paper")
     mine.write_text("model,setting,accuracy\na,val,1\na,val,2\n")
-    with pytest.raises(OptionError, match="'a'.*'val'"):
+    with pytest.raises(OptionError, match=r"'a'.*'val'"):
         load_grid(mine)
     mine.write_text("model,setting,accuracy\na,imagenetv2,1\na,imagenetv2-matched-frequency-format-val,2\n")
     with pytest.raises(OptionError, match="two columns for the setting"):

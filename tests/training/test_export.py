@@ -104,7 +104,7 @@ def hooked(layer: nn.Module) -> nn.Module:
     ],
 )
 def test_unsupported_networks(rest: Any, message: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"cannot export Odd: .*{message}"):
+    with pytest.raises(NotImplementedError, match=rf"cannot export Odd: .*{message}"):
         onnx_of(Odd(rest).eval(), (3, 8, 8))
 
 
@@ -154,7 +154,7 @@ def test_ways_to_call_a_layer(how: Any, classes: int) -> None:
     ],
 )
 def test_constants_are_not_features(how: Any, message: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"cannot export Called: .*{message}"):
+    with pytest.raises(NotImplementedError, match=rf"cannot export Called: .*{message}"):
         onnx_of(Called(how).eval(), (3, 8, 8))
 
 

@@ -337,14 +337,14 @@ def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, 
         train(replace(quick, architecture="conv_1"), patches, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="'conv1'"):
         train(replace(quick, architecture_options={"depth": 3}), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="'pgd'.*'eps'"):
+    with pytest.raises(OptionError, match=r"'pgd'.*'eps'"):
         train(
             replace(quick, intervention="pgd", intervention_options={"eps": 1}),
             patches,
             output=tmp_path,
             device="cpu",
         )
-    with pytest.raises(OptionError, match="epsilon.*0.*1.*2"):
+    with pytest.raises(OptionError, match=r"epsilon.*0.*1.*2"):
         train(
             replace(quick, intervention="pgd", intervention_options={"epsilon": 2}),
             patches,
@@ -353,7 +353,7 @@ def test_invalid_settings_are_reported(patches: TrainingTensors, quick: Recipe, 
         )
     with pytest.raises(BeaufortError, match="nowhere"):
         train(replace(quick, start="nowhere"), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="epochs.*0"):
+    with pytest.raises(OptionError, match=r"epochs.*0"):
         Recipe(name="a", architecture="conv1", epochs=0)
 
 
@@ -381,11 +381,11 @@ def test_options_are_checked_before_anything_is_trained(
 
 def test_a_network_that_does_not_fit_the_data_is_named(patches: TrainingTensors, tmp_path: Path) -> None:
     photos = Recipe(name="photos", architecture="resnet", architecture_options={"depth": 8, "width": 4})
-    with pytest.raises(OptionError, match="'resnet'.*1.*28.*28"):
+    with pytest.raises(OptionError, match=r"'resnet'.*1.*28.*28"):
         train(photos, patches, output=tmp_path / "a", device="cpu")
     three = TrainingTensors("three", tuple("abc"), patches.images, patches.labels % 3)
     for name in ("capsule", "abs"):
-        with pytest.raises(OptionError, match=f"'{name}'.*10.*3"):
+        with pytest.raises(OptionError, match=rf"'{name}'.*10.*3"):
             train(Recipe(name="a", architecture=name), three, output=tmp_path / "b", device="cpu")
 
 

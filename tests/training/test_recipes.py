@@ -103,7 +103,7 @@ def test_options_are_what_a_file_can_hold(name: str, tmp_path: Path) -> None:
     assert getattr(recipe, name) == {"severity": [1, 5]} == recipe.as_dict()[name]
     for value in (math.nan, math.inf, date(2020, 1, 1), np.array([1, 2]), b"", object()):
         wrong: Any = {name: {"x": value}}
-        with pytest.raises(OptionError, match=f"{name}.*JSON"):
+        with pytest.raises(OptionError, match=rf"{name}.*JSON"):
             Recipe(name="a", architecture="conv1", **wrong)
     with pytest.raises(OptionError, match="must be JSON values"):
         get_recipe("conv1").changed([f"{name}.x=Infinity"])

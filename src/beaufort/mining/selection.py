@@ -209,8 +209,8 @@ def _controls(selection: MinedSelection, controls: int, rng: random.Random) -> l
     easy = np.flatnonzero(~selection.predictions.failed[surrogates].any(axis=0)).tolist()
     if len(easy) < 2 * controls or len(selection.predictions.categories) < 2:
         raise MiningError(
-            f"controls must be at most {len(easy) // 2}, half of the images that every surrogate gets right, "
-            f"and need two categories, got {controls}"
+            f"controls must be at most {len(easy) // 2} (half of the images that every surrogate classifies "
+            f"correctly) and require two categories, got {controls}"
         )
     rows, distant = [], _distant_categories(selection.predictions)
     for number, place in enumerate(rng.sample(easy, 2 * controls)):

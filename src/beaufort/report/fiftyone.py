@@ -104,7 +104,9 @@ def _rows(predictions: Predictions, wanted: Sequence[str] | None) -> list[int]:
             raise UnknownNameError(unknown_message("condition of this run", name, rows))
     chosen = [rows[name] for name in dict.fromkeys(wanted or rows)]
     if attacks := [one.done for row in chosen if (one := predictions.conditions[row]).needs_model]:
-        raise OptionError(f"cannot export {attacks[0]}: its images depend on the model; name others")
+        raise OptionError(
+            f"cannot export {attacks[0]}: its images depend on the model; name other conditions"
+        )
     return chosen
 
 

@@ -79,8 +79,8 @@ def load_trained(folder: Path | str, *, arch: str | None = None) -> tuple[Any, d
     recipe = Recipe.from_dict(facts["recipe"])
     if (recipe.architecture.startswith("python:") or arch is not None) and arch != recipe.architecture:
         raise OptionError(
-            f"arch must be {recipe.architecture!r:.80} for {place}, got {arch!r:.80}; Python code runs only "
-            "if you name it"
+            f"arch must be {recipe.architecture!r:.80} for {place}, got {arch!r:.80}; Python "
+            "code is only run if arch names it"
         )
     module = build(recipe.architecture, recipe.architecture_options, classes=len(facts["classes"]))
     read_weights(place / WEIGHTS, module)

@@ -223,7 +223,7 @@ def test_cifar10_p_has_the_published_layout(frame_batches: Path) -> None:
     turned = np.load(frame_batches / "CIFAR-10-P" / "rotate.npy")
     assert turned.shape == (COUNT, 31, 32, 32, 3)
     assert np.array_equal(turned[:, 15], IMAGES)
-    with pytest.raises(BeaufortError, match="'rotat'.*'rotate'"):
+    with pytest.raises(BeaufortError, match=r"'rotat'.*'rotate'"):
         make_dataset("cifar10-p", str(frame_batches / "toys"), frame_batches / "other", names=["rotat"])
 
 

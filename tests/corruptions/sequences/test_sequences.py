@@ -200,5 +200,5 @@ def test_any_strides(name: str) -> None:
 def test_tensors_are_rejected_alike() -> None:
     torch = pytest.importorskip("torch")
     for images in (torch.zeros(1, 32, 32, 3), torch.zeros(1, 3, 32, 32, dtype=torch.uint8)):
-        with pytest.raises(BeaufortError, match="images.*uint8"):
+        with pytest.raises(BeaufortError, match=r"images.*uint8"):
             perturbations["rotate"].frames(images, scale="cifar")

@@ -97,12 +97,10 @@ def test_misspelled_names_of_a_known_list_are_rejected() -> None:
         find_label_space(folders(*(name.replace("automobile", "car") for name in cifar)), ten)
     assert find_label_space(folders(*(name.replace("ship", "shipp") for name in cifar)), ten).identity
     assert find_label_space(folders(*"abcdefghi", "cat"), ten).identity  # classes of one's own
-    with pytest.raises(
-        LabelError, match=r"1.*3.*'crane'"
-    ):
+    with pytest.raises(LabelError, match=r"1.*3.*'crane'"):
         find_label_space(folders("crane", "tench", "goldfish"), IMAGENET)
     odd = [*NAMES[:-1], "toilet roll"]  # 1,000 folders in the order of the alphabet
-    with pytest.raises(LabelError, match="1000.*'imagenet-1k'"):
+    with pytest.raises(LabelError, match=r"1000.*'imagenet-1k'"):
         find_label_space(folders(*odd), IMAGENET)
     assert find_label_space(folders(*IDS[:-1], "n99999999"), IMAGENET).identity
 
@@ -138,9 +136,9 @@ def test_own_names() -> None:
     assert outputs_of(find_label_space(folders("cat", "fox", "guinea pig"), outputs)) == [2, 0, 1]
     assert outputs_of(find_label_space(numbers("cat", "fox", "guinea pig"), outputs)) == [2, 0, 1]
     assert find_label_space(numbers("fox", "guinea-pig", "cat"), outputs).identity
-    with pytest.raises(LabelError, match="'cat'.*2.*'the.*net'"):
+    with pytest.raises(LabelError, match=r"'cat'.*2.*'the.*net'"):
         find_label_space(numbers("cat", "dog", "hen"), outputs)
-    with pytest.raises(LabelError, match="'the.*net'"):
+    with pytest.raises(LabelError, match=r"'the.*net'"):
         find_label_space(folders("cat", "dog", "hen"), outputs)
 
 
@@ -232,12 +230,10 @@ def test_an_output_by_name_and_number_is_one() -> None:
     ],
 )
 def test_invalid_lists_of_outputs(labels: object) -> None:
-    with pytest.raises(
-        LabelError, match="labels.*'identity'.*JSON"
-    ):
+    with pytest.raises(LabelError, match=r"labels.*'identity'.*JSON"):
         find_label_space(folders("cat"), IMAGENET, labels=labels)  # type: ignore[arg-type]
 
 
 def test_a_space_must_have_every_class() -> None:
-    with pytest.raises(LabelError, match="must.*1.*1"):
+    with pytest.raises(LabelError, match=r"must.*1.*1"):
         find_label_space(folders("cat", "dog"), IMAGENET, labels=LabelSpace(1000, ((281,),), "all"))

@@ -84,7 +84,7 @@ def test_other_settings_are_rejected(tree: Path, tmp_path: Path) -> None:
     changes: list[dict[str, Any]] = [{"seed": 1}, {"scale": "tiny"}, {"file_format": "png"}, {"quality": 90}]
     for option in changes:
         named = next(iter(option)).removeprefix("file_")
-        with pytest.raises(OptionError, match=f"{named} .*another"):
+        with pytest.raises(OptionError, match=rf"{named} .*another"):
             corrupt_tree(tree, out, **FAST, **option)
     assert contents(out) == before
 
@@ -362,5 +362,5 @@ def test_a_severity_in_a_single_name(tmp_path: Path) -> None:
     Image.new("RGB", (32, 32)).save(tmp_path / "one.png")
     with pytest.raises(OptionError, match="'fog@3'; pass 'fog'"):
         corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog@3"])
-    with pytest.raises(UnknownNameError, match="'fogg'.*'fog'"):
+    with pytest.raises(UnknownNameError, match=r"'fogg'.*'fog'"):
         corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fogg@3"])

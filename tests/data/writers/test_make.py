@@ -348,7 +348,7 @@ def test_impossible_requests_are_reported(mnist: Path, cifar: Path, tmp_path: Pa
         make_dataset("imagenet-c", tmp_path / "file", out)
     np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
     for name in ("cifar10-c", "cifar10-p"):
-        with pytest.raises(ImageFileError, match=f"{name}.*0.*9.*10"):
+        with pytest.raises(ImageFileError, match=rf"{name}.*0.*9.*10"):
             make_dataset(name, cifar, out)
     assert not out.exists()
 

@@ -42,7 +42,5 @@ def test_ends_and_gaps() -> None:
 
 @pytest.mark.parametrize(("hits", "n"), [(-1, 5), (6, 5), (0, 0)])
 def test_counts_that_cannot_be(hits: int, n: int) -> None:
-    with pytest.raises(
-        OptionError, match=f"hits.*0.*1.*hits={hits}.*n={n}"
-    ):
+    with pytest.raises(OptionError, match=rf"hits.*0.*1.*hits={hits}.*n={n}"):
         proportion_intervals([hits], [n])

@@ -199,7 +199,7 @@ def test_port_in_use_is_reported(tmp_path: Path) -> None:
     people.review.close()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ReviewError, match=f"127.0.0.1:{port}.*Address"):
+        with pytest.raises(ReviewError, match=rf"127.0.0.1:{port}.*Address"):
             serve_review(people.review.path, port=port, started=lambda: pytest.fail("it does not serve"))
 
 

@@ -336,9 +336,7 @@ def test_invalid_images(name: str) -> None:
 @pytest.mark.parametrize("kind", [TenCrop, MultiCrop])
 def test_images_too_small_for_views(kind: type[Any]) -> None:
     """Crops of images that are too small would have other sizes."""
-    with pytest.raises(
-        ImageTypeError, match="dtype float64"
-    ):
+    with pytest.raises(ImageTypeError, match="dtype float64"):
         kind()(photos() / 255, (32, 32))
     for pad, least in ((0, "64×80"), (3, "58×74")):
         message = f"images must have at least {least} pixels for views of 64×80, got 64×72"
@@ -369,18 +367,18 @@ def test_numbers_of_numpy_have_the_bounds_of_others() -> None:
     assert type(FilterStep("clahe", Clahe(), above=gate).above) is float
     wrong: Any
     for wrong in (np.float64(4), np.int64(65), np.True_, True):
-        with pytest.raises(OptionError, match="tiles.*1.*64"):
+        with pytest.raises(OptionError, match=r"tiles.*1.*64"):
             Clahe(tiles=wrong)
 
 
 def test_options_that_are_true_or_false_are_nothing_else() -> None:
     wrong: Any = "no"
-    with pytest.raises(OptionError, match="each.*True.*False.*'no'"):
+    with pytest.raises(OptionError, match=r"each.*True.*False.*'no'"):
         Stretch(each=wrong)
-    with pytest.raises(OptionError, match="subtract.*True.*False.*'no'"):
+    with pytest.raises(OptionError, match=r"subtract.*True.*False.*'no'"):
         NonLocalMeans(subtract=wrong)
     for crops in (TenCrop, MultiCrop):
-        with pytest.raises(OptionError, match="mirror.*True.*False.*'no'"):
+        with pytest.raises(OptionError, match=r"mirror.*True.*False.*'no'"):
             crops(mirror=wrong)
 
 
