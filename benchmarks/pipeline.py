@@ -228,7 +228,7 @@ class OwnPhotos:
         from beaufort.data import PreparedImages, load_dataset
 
         data = load_dataset(str(folder))
-        self.images = PreparedImages(data, STEPS, grey=False)
+        self.images = PreparedImages(data, STEPS, gray=False)
         self.ids = data.ids
         self.corrupt = None if corruption == "none" else Corrupt(corruption)
 

@@ -137,7 +137,7 @@ def test_constants_are_those_of_imagenet_at_any_size(photo: np.ndarray, name: st
     np.testing.assert_array_equal(corrupt(photo, 4, name), own(photo, name, 4, scale="imagenet"))
 
 
-def test_grey_is_stacked_before_it_is_corrupted(photo: np.ndarray) -> None:
+def test_gray_is_stacked_before_it_is_corrupted(photo: np.ndarray) -> None:
     noisy = corrupt(photo[..., 0], 3, "gaussian_noise")
     assert differs(noisy[..., 0], noisy[..., 1])
     np.random.seed(0)

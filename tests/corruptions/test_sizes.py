@@ -37,7 +37,7 @@ def test_auto_at_a_published_size_is_the_published_scale(name: str) -> None:
 
 
 def test_scale_chosen_by_auto() -> None:
-    """The nearest one in ratio; grey images up to 28 pixels are digits."""
+    """The nearest one in ratio; gray images up to 28 pixels are digits."""
     for side, channels, scale in (
         (28, 1, "mnist"),
         (16, 1, "mnist"),

@@ -146,7 +146,7 @@ def test_images_read_together_are_those_read_alone(
     )
     np.save(tmp_path / "labels.npy", np.zeros(count, np.int64))
     dataset = load_dataset(str(tmp_path))
-    images = PreparedImages(dataset if order == "original" else dataset.shuffled(1), (), grey=True)
+    images = PreparedImages(dataset if order == "original" else dataset.shuffled(1), (), gray=True)
     for left in (count, 13):
         with (tmp_path / "images.npy").open("r+b") as file:
             file.truncate(file.seek(0, 2) - (count - left) * 18 * 17)

@@ -145,7 +145,7 @@ def test_copies_of_one_image_may_have_the_same_logits(count: int) -> None:
     assert "constant" not in levels(check_model(Plain(right), images=np.repeat(image, count, axis=0)))
 
 
-def test_grey() -> None:
+def test_gray() -> None:
     def color_only(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         if images.shape[-1] != 3:
             raise ValueError("three channels, please")
@@ -153,7 +153,7 @@ def test_grey() -> None:
 
     model = Plain(right)
     model.__class__ = type("Raw", (Plain,), {"__call__": lambda self, images: color_only(images)})
-    assert levels(check_model(model)) == {"grey": "warning"}
+    assert levels(check_model(model)) == {"gray": "warning"}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_fixed_batch(tmp_path: Path, photos: NDArray[np.uint8], batch: int) -> N
     np.testing.assert_allclose(load_model(str(fixed))(photos), load_model(str(free))(photos), rtol=1e-5)
 
 
-def test_layout_dtype_and_grey_are_read(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
+def test_layout_dtype_and_gray_are_read(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
     from onnx import TensorProto
 
     last = onnx_linear(tmp_path / "last.onnx", shape=["n", 32, 32, 3], layout="NHWC")
@@ -53,9 +53,9 @@ def test_layout_dtype_and_grey_are_read(tmp_path: Path, photos: NDArray[np.uint8
     np.testing.assert_allclose(load_model(str(last))(photos), first, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(load_model(str(whole))(photos) / 255, first, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(load_model(str(half))(photos), first, rtol=1e-2, atol=1e-2)
-    grey = load_model(str(onnx_linear(tmp_path / "grey.onnx", shape=["n", 1, 32, 32])))
-    assert grey.spec.preprocessing.channels == 1
-    assert grey(photos).shape == (6, 4)
+    gray = load_model(str(onnx_linear(tmp_path / "gray.onnx", shape=["n", 1, 32, 32])))
+    assert gray.spec.preprocessing.channels == 1
+    assert gray(photos).shape == (6, 4)
 
 
 def test_any_size(tmp_path: Path, photos: NDArray[np.uint8]) -> None:

@@ -86,9 +86,9 @@ def test_range_layout_order_and_dtype(photos: NDArray[np.uint8]) -> None:
     assert Preprocessing().apply(photos).flags.c_contiguous
 
 
-def test_grey_and_color(photos: NDArray[np.uint8]) -> None:
-    grey = photos[..., :1]
-    np.testing.assert_array_equal(USUAL.apply(grey), USUAL.apply(grey.repeat(3, axis=-1)))
+def test_gray_and_color(photos: NDArray[np.uint8]) -> None:
+    gray = photos[..., :1]
+    np.testing.assert_array_equal(USUAL.apply(gray), USUAL.apply(gray.repeat(3, axis=-1)))
     luma = Preprocessing(channels=1, value_range="0..255", dtype="uint8").apply(photos)
     expected = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in photos])
     np.testing.assert_array_equal(luma[:, 0], expected)

@@ -117,8 +117,8 @@ def test_noisy_images_leave_the_running_statistics_alone() -> None:
 
 def test_noise() -> None:
     torch.manual_seed(0)
-    grey = torch.full((4, 3, 50, 50), 0.5)
-    uniform, normal = (with_noise(grey, kind, 0.1) - 0.5 for kind in ("uniform", "gaussian"))
+    gray = torch.full((4, 3, 50, 50), 0.5)
+    uniform, normal = (with_noise(gray, kind, 0.1) - 0.5 for kind in ("uniform", "gaussian"))
     assert uniform.abs().max() <= 0.1 + 1e-6
     assert float(uniform.std()) == pytest.approx(0.1 / 3**0.5, rel=0.03)
     assert float(normal.std()) == pytest.approx(0.1, rel=0.03)

@@ -37,7 +37,7 @@ class Link(NamedTuple):
             text: the name of the chain, for the message.
             scale: as for a call.
             side: short side of the images in pixels.
-            channels: 1 for grey images.
+            channels: 1 for gray images.
         """
         choice = corruptions[self.name].choose(self.severity, scale=scale, side=side, channels=channels)
         if self.severity is None and choice.scale != "mnist" and len(choice.recipe.levels) > 1:
@@ -88,7 +88,7 @@ class Chain:
         Args:
             scale: as for a call.
             side: short side of the images in pixels; without it, scale `auto` is not checked.
-            channels: 1 for grey images.
+            channels: 1 for gray images.
         """
         without = [link for link in self.links if link.severity is None and len(self.links) > 1]
         for link in without if side or scale != "auto" else ():

@@ -248,7 +248,7 @@ class Corruption:
             severity: as for a call.
             scale: as for a call.
             side: short side of the image in pixels, for the scales `auto` and `relative`.
-            channels: 1 for a grey image; `auto` selects `mnist` only for grey images.
+            channels: 1 for a gray image; `auto` selects `mnist` only for gray images.
         """
         level = None if severity is None else validate_severity(severity)
         validate_option("scale", scale, SCALE_NAMES)

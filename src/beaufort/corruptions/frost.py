@@ -37,36 +37,36 @@ _MAX_KEPT = 1 << 23
 """Maximum size in bytes of an enlarged texture that is kept for later images."""
 
 
-def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
+def _texture(name: str, gray: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
     """Return a texture at the given scale, enlarged further if it does not cover height × width."""
-    texture = _file(name, grey)
+    texture = _file(name, gray)
     lack = max((height + 1) / (len(texture) * scale), (width + 1) / (texture.shape[1] * scale))
     factor = scale if lack <= 1 else scale * lack * 1.1
     if factor == 1:
         return texture
     if factor < 1:
-        return _shrunk(name, grey, factor)
+        return _shrunk(name, gray, factor)
     if texture.size * factor**2 <= _MAX_KEPT:
-        return _enlarged(name, grey, factor)
+        return _enlarged(name, gray, factor)
     return _resize(texture, factor)
 
 
 @lru_cache(maxsize=32)
-def _shrunk(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
-    return _resize(_file(name, grey), factor)
+def _shrunk(name: str, gray: bool, factor: float) -> NDArray[np.uint8]:
+    return _resize(_file(name, gray), factor)
 
 
 @lru_cache(maxsize=8)
-def _enlarged(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
-    return _resize(_file(name, grey), factor)
+def _enlarged(name: str, gray: bool, factor: float) -> NDArray[np.uint8]:
+    return _resize(_file(name, gray), factor)
 
 
 @lru_cache(maxsize=16)
-def _file(name: str, grey: bool) -> NDArray[np.uint8]:
+def _file(name: str, gray: bool) -> NDArray[np.uint8]:
     import cv2
 
     path = fetch(f"frost/{name}")
-    mode = cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR_RGB
+    mode = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR_RGB
     pixels = cv2.imdecode(np.fromfile(path, np.uint8), mode)
     if pixels is None:
         raise AssetError(f"cannot decode {path}; delete the file to download it again")

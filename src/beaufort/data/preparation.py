@@ -76,7 +76,7 @@ class PreparedImages:
 
     dataset: Dataset
     steps: tuple[Step, ...]
-    grey: bool
+    gray: bool
     """Whether images with one channel keep one."""
     least_side: int = 0
     """Minimum of both sides after the steps, in pixels."""
@@ -114,7 +114,7 @@ class PreparedImages:
                 f"both sides of an image to corrupt must be at least {self.least_side} pixels, got "
                 f"{ready.shape[1]} × {ready.shape[0]}"
             )
-        return ready if self.grey or ready.shape[-1] == 3 else np.repeat(ready, 3, axis=-1)
+        return ready if self.gray or ready.shape[-1] == 3 else np.repeat(ready, 3, axis=-1)
 
 
 def resized(dataset: Dataset, side: int) -> Dataset:

@@ -88,17 +88,17 @@ class ImageSource:
     @property
     def steps(self) -> list[str]:
         """Preparation as text."""
-        return [*([] if self.grey else ["rgb"]), *map(str, self.prepare)]
+        return [*([] if self.gray else ["rgb"]), *map(str, self.prepare)]
 
     @property
-    def grey(self) -> bool:
+    def gray(self) -> bool:
         """Whether gray images stay gray, as those of digits; gray photos become RGB, as in published sets."""
         return self.scale == "mnist"
 
     @cached_property
     def images(self) -> PreparedImages:
         """Prepared images by index."""
-        return PreparedImages(self.dataset, self.prepare, self.grey, self.least_side)
+        return PreparedImages(self.dataset, self.prepare, self.gray, self.least_side)
 
     @cached_property
     def should_use_decoders(self) -> bool:

@@ -155,7 +155,7 @@ class RunImages:
 
     def __init__(self, scores: Scores, dataset: Dataset) -> None:
         self.scores = scores
-        images = PreparedImages(dataset, scores.suite.prepare, grey=scores.suite.scale == "mnist")
+        images = PreparedImages(dataset, scores.suite.prepare, gray=scores.suite.scale == "mnist")
         places = {image: place for place, image in enumerate(dataset.ids)}
         self.clean: Callable[[str], Bytes] = lru_cache(256)(
             lambda image: images.prepare(dataset[places[image]].image)

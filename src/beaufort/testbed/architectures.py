@@ -197,7 +197,7 @@ def draw_architectures(study: ArchitectureStudy) -> Drawing:
         drawing.dots([at], color, radius=3.2)
         drawing.text((at[0] + 7, at[1] + 4), family)
     drawing.text(
-        (62, 670), f"line: {study.fitted} standard networks; small grey dots: as printed in the paper", size=9
+        (62, 670), f"line: {study.fitted} standard networks; small gray dots: as printed in the paper", size=9
     )
     return drawing
 

@@ -292,24 +292,24 @@ def gives_logits(trial: _Trial) -> list[ModelFinding]:
     return [ModelFinding("logits", level, message, advice)]
 
 
-def takes_grey(trial: _Trial) -> list[ModelFinding]:
+def takes_gray(trial: _Trial) -> list[ModelFinding]:
     """Grayscale images `(n, h, w, 1)` get the logits of images with three equal channels."""
     if trial.images.shape[-1] == 1:
         return []
-    grey = np.ascontiguousarray(trial.images[:2, ..., :1])
+    gray = np.ascontiguousarray(trial.images[:2, ..., :1])
     advice = "repeat the channel: images.repeat(3, axis=-1)"
     try:
-        logits = trial.model(grey)
-        stacked = trial.model(np.repeat(grey, 3, axis=-1))
+        logits = trial.model(gray)
+        stacked = trial.model(np.repeat(gray, 3, axis=-1))
     except Exception as error:  # models may raise any error
         return [
-            ModelFinding("grey", "warning", f"the model fails on grayscale images: {error!s:.200}", advice)
+            ModelFinding("gray", "warning", f"the model fails on grayscale images: {error!s:.200}", advice)
         ]
     if logit_distance(logits, stacked) <= trial.tolerance:
         return []
     return [
         ModelFinding(
-            "grey", "problem", "grayscale images get other logits than with three equal channels", advice
+            "gray", "problem", "grayscale images get other logits than with three equal channels", advice
         )
     ]
 
@@ -324,7 +324,7 @@ MODEL_CONTRACTS: dict[str, Callable[[_Trial], list[ModelFinding]]] = {
         leaves_input_alone,
         looks_at_the_image,
         gives_logits,
-        takes_grey,
+        takes_gray,
     )
 }
 """The requirements by name."""

@@ -168,7 +168,7 @@ def test_brighten(amount: float) -> None:
 @pytest.mark.parametrize(("gain", "lift"), [(0.1, 0), (2, 0), (5, 0.1), (20, 0.2), (-1, 0.5)])
 def test_saturate(gain: float, lift: float) -> None:
     image = PHOTO[0].copy()
-    image[:10] = image[:10, :, :1]  # greys
+    image[:10] = image[:10, :, :1]  # grays
     image[10:12] = 0
     hsv = color.rgb2hsv(image)
     hsv[..., 1] = np.clip(hsv[..., 1] * gain + lift, 0, 1)

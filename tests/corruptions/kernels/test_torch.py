@@ -81,7 +81,7 @@ def test_pixels_are_those_of_the_cpu_engine(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_size_grey_and_color(name: str, device: str) -> None:
+def test_any_size_gray_and_color(name: str, device: str) -> None:
     for height, width, channels in ((16, 97, 1), (51, 17, 3), (35, 40, 4)):
         images = example_image(height, width, channels)
         tensor = to_tensor(images, device)

@@ -132,12 +132,12 @@ def test_preparation_equals_pillow_for_all_formats(suite: str, tmp_path: Path) -
         drawn = Image.fromarray(random_image(1, 90, 120, 3)).convert(mode)
         drawn.save(folder / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}")
     Image.fromarray(random_image(1, 90, 120, 3)).save(folder / "turned.jpg", exif=exif)
-    data, steps, grey = load_dataset(tmp_path), get_suite(suite).prepare, suite == "mnist-c"
-    images = PreparedImages(data, steps, grey)
+    data, steps, gray = load_dataset(tmp_path), get_suite(suite).prepare, suite == "mnist-c"
+    images = PreparedImages(data, steps, gray)
     assert len(data) == len(MODES) + 1
     for place, name in enumerate(data.ids):
         image = flatten(read_image(tmp_path / name, upright=False))
-        image = image if grey else image.convert("RGB")
+        image = image if gray else image.convert("RGB")
         for step in steps:
             image = _stepped(image, step)
         wanted = np.asarray(image).reshape(image.height, image.width, -1)

@@ -61,12 +61,12 @@ def test_transparent_palette_becomes_rgba(tmp_path: Path) -> None:
     assert read_image(tmp_path / "a.png").mode == "RGBA"
 
 
-def test_transparent_grey_value_becomes_alpha(tmp_path: Path) -> None:
+def test_transparent_gray_value_becomes_alpha(tmp_path: Path) -> None:
     image("L").save(tmp_path / "a.png", transparency=7)
     assert read_image(tmp_path / "a.png").mode == "LA"
 
 
-def test_16_bit_grey_loses_its_low_byte(tmp_path: Path) -> None:
+def test_16_bit_gray_loses_its_low_byte(tmp_path: Path) -> None:
     values = (np.arange(20 * 24, dtype=np.uint16) * 131).reshape(20, 24)
     for name in ("a.png", "a.tif"):
         Image.fromarray(values).save(tmp_path / name)

@@ -13,5 +13,5 @@ def test_opaque_images_do_not_change() -> None:
     assert flatten(image) is image
 
 
-def test_half_transparent_black_is_grey_on_white() -> None:
+def test_half_transparent_black_is_gray_on_white() -> None:
     assert np.asarray(flatten(Image.new("LA", (4, 4), (0, 128)))).tolist() == [[127] * 4] * 4

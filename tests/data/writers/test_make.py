@@ -187,13 +187,13 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
     exif = Image.Exif()
     exif[0x0112] = 6
     image(source / "n01/a.JPEG", (300, 260), exif=exif)
-    image(source / "n01/grey.JPEG", (260, 400), "L")
+    image(source / "n01/gray.JPEG", (260, 400), "L")
     image(source / "n02/b.png", (100, 90))
     report = make_dataset("imagenet-c", source, out, names=["brightness"])
     assert report == Outcome(done=15)
     made = opened(out / "brightness/3/n01/a.JPEG")
     assert (made.format, made.mode, made.size) == ("JPEG", "RGB", (224, 224))
-    assert opened(out / "brightness/5/n01/grey.JPEG").mode == "RGB"
+    assert opened(out / "brightness/5/n01/gray.JPEG").mode == "RGB"
     assert (out / "brightness/1/n02/b.JPEG").is_file()
     clean = opened(source / "n01/a.JPEG").resize((295, 256), Image.Resampling.BILINEAR)  # not turned
     cropped = np.asarray(clean.crop((36, 16, 260, 240)))
@@ -219,7 +219,7 @@ def test_files_have_the_pixels_of_a_run(
 ) -> None:
     image(tmp_path / "val/n01/a.png", size)
     suite, photos = get_suite(name), load_dataset(tmp_path / "val")
-    seen = PreparedImages(photos, suite.prepare, grey=False)(0)
+    seen = PreparedImages(photos, suite.prepare, gray=False)(0)
     assert isinstance(seen, np.ndarray)
     noisy = beaufort.corrupt(seen, "shot_noise", 1, scale=suite.scale, image_id=photos.ids[0])
     monkeypatch.setattr(Image.Image, "resize", rows_first)  # any version of Pillow may be installed
@@ -233,7 +233,7 @@ def test_the_gallery_has_the_pixels_of_a_run(tmp_path: Path, monkeypatch: pytest
     photos = load_dataset(tmp_path / "val")
     monkeypatch.setattr(Image.Image, "resize", rows_first)
     shown = _clean(tmp_path / "val/n01/a.png", digits=False)
-    seen = PreparedImages(photos, get_suite("imagenet-c").prepare, grey=False)(0)
+    seen = PreparedImages(photos, get_suite("imagenet-c").prepare, gray=False)(0)
     np.testing.assert_array_equal(np.asarray(shown), seen)
 
 

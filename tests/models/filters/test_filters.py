@@ -72,10 +72,10 @@ def test_clahe_is_that_of_opencv(clip: float, tiles: int) -> None:
         lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
         lab[..., 0] = cv2.createCLAHE(clip, (tiles, tiles)).apply(lab[..., 0])
         np.testing.assert_array_equal(own, cv2.cvtColor(lab, cv2.COLOR_LAB2RGB))
-    grey = photos(1, channels=1)
+    gray = photos(1, channels=1)
     np.testing.assert_array_equal(
-        Clahe(clip=clip, tiles=tiles)(grey)[0, ..., 0],
-        cv2.createCLAHE(clip, (tiles, tiles)).apply(grey[0, ..., 0]),
+        Clahe(clip=clip, tiles=tiles)(gray)[0, ..., 0],
+        cv2.createCLAHE(clip, (tiles, tiles)).apply(gray[0, ..., 0]),
     )
 
 
@@ -114,11 +114,11 @@ def test_clahe_matches_its_definition() -> None:
 
 def test_equalize() -> None:
     exposure = pytest.importorskip("skimage.exposure", reason="scikit-image is not installed")
-    grey = (photos(1, channels=1) // 3) + 40
-    made = Equalize()(grey)[0, ..., 0].astype(float)
-    theirs = exposure.equalize_hist(grey[0, ..., 0], nbins=256) * 255
-    counts = np.bincount(grey.ravel())
-    assert np.abs(made - theirs).max() <= 1 + 255 * counts[counts > 0][0] / grey.size  # theirs begins above 0
+    gray = (photos(1, channels=1) // 3) + 40
+    made = Equalize()(gray)[0, ..., 0].astype(float)
+    theirs = exposure.equalize_hist(gray[0, ..., 0], nbins=256) * 255
+    counts = np.bincount(gray.ravel())
+    assert np.abs(made - theirs).max() <= 1 + 255 * counts[counts > 0][0] / gray.size  # theirs begins above 0
     assert (made.min(), made.max()) == (0, 255)
     color = photos(1)
     lab = cv2.cvtColor(color[0], cv2.COLOR_RGB2LAB)

@@ -125,8 +125,8 @@ def test_the_shift_has_five_severities_and_none(trained: Path, monkeypatch: pyte
     facts = Stylize("3").facts(seed=1)
     assert facts["strength"] == 0.5
     assert facts["weights"].startswith("sha256:")
-    grey = Stylize("5").apply(images[..., :1], ids=ids, seed=0)
-    assert grey.shape == (4, 64, 64, 1)
+    gray = Stylize("5").apply(images[..., :1], ids=ids, seed=0)
+    assert gray.shape == (4, 64, 64, 1)
     assert str(Condition.parse("photos/stylize@3")) == "photos/stylize@3"
 
 

@@ -33,13 +33,13 @@ class Ops(Protocol):
     # color: Brightness, contrast and saturation.
 
     def brighten(self, images: Images, amount: float) -> Images:
-        """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
+        """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes gray."""
 
     def lower_contrast(self, images: Images, factor: float, *, nearest: bool = False) -> Images:
         """(x - μ)·c + μ with μ the mean of the channel."""
 
     def saturate_colors(self, images: Images, gain: float, lift: float) -> Images:
-        """S ← clip(a·S + b) in HSV: R, G, B ← V - (V - R, G, B)·S'/S; greys have hue 0, red."""
+        """S ← clip(a·S + b) in HSV: R, G, B ← V - (V - R, G, B)·S'/S; grays have hue 0, red."""
 
     # defocus_blur: The soft disk of a lens that is out of focus.
 
@@ -128,7 +128,7 @@ class Ops(Protocol):
         """
 
     def gray_lines(self, images: Images, ends: Array) -> Images:
-        """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle grey.
+        """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle gray.
 
         Values are truncated to 8 bits after each line.
         """

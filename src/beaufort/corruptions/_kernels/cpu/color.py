@@ -124,10 +124,10 @@ def _saturate(images, gain, lift, out):
             value, colored = f32(high), high > low
             inverse = value / (f32(u8(high - low)) if colored else f32(1))  # 1 / S
             ratio = max(min(gain + lift * inverse, inverse), f32(0))  # so that nothing leaves 0…255
-            grey = value - value * gray_fraction
+            gray = value - value * gray_fraction
             reds[x] = u8(i32(value - f32(u8(high - red)) * ratio))
-            greens[x] = u8(i32(value - f32(u8(high - green)) * ratio if colored else grey))
-            blues[x] = u8(i32(value - f32(u8(high - blue)) * ratio if colored else grey))
+            greens[x] = u8(i32(value - f32(u8(high - green)) * ratio if colored else gray))
+            blues[x] = u8(i32(value - f32(u8(high - blue)) * ratio if colored else gray))
         put_together(reds, greens, blues, target[start : start + 3 * _PIXELS])
 
 

@@ -69,8 +69,8 @@ def _snowfall(images, layers, mix, nearest, out):
                 take_apart(source, reds, greens, blues)
                 for x in range(width):
                     red, green, blue = f32(reds[x]), f32(greens[x]), f32(blues[x])
-                    grey = f32(0.299) * red + f32(0.587) * green + f32(0.114) * blue
-                    white[x] = f32(1.5) * grey + f32(127.5)
+                    gray = f32(0.299) * red + f32(0.587) * green + f32(0.114) * blue
+                    white[x] = f32(1.5) * gray + f32(127.5)
                 _whiten(reds, white, flakes, mix, nearest)
                 _whiten(greens, white, flakes, mix, nearest)
                 _whiten(blues, white, flakes, mix, nearest)

@@ -38,7 +38,7 @@ def _add_pixels(values, mixed, places, weights, width, total):
 
 
 @part
-def _add_greys(values, mixed, starts, column_weight, total):
+def _add_grays(values, mixed, starts, column_weight, total):
     """Add pixels like `_add_pixels`, for images with one channel."""
     for x in range(starts.shape[0]):
         total[x] = values[x]
@@ -69,7 +69,7 @@ def _zoom_average(images, copies, rows, row_weight, starts, column_weight, neare
             if channels == 3:
                 _add_pixels(values, between, places, weights, width, total)
             else:
-                _add_greys(values, between, starts, column_weight, total)
+                _add_grays(values, between, starts, column_weight, total)
             target = targets[y]
             for x in range(line):
                 target[x] = to_byte(total[x] * scale, nearest)

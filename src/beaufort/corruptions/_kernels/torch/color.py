@@ -45,6 +45,6 @@ def saturate_colors(images: Tensor, gain: float, lift: float) -> Tensor:
     inverse = value / spread
     ratio = torch.minimum(fma(inverse, lift, gain), inverse).clamp(min=0)
     vivid = fma(colors - value, ratio, value)
-    grey = fma(value, -min(max(lift, 0.0), 1.0), value)
-    flat = torch.cat([value, grey, grey], dim=-1)
+    gray = fma(value, -min(max(lift, 0.0), 1.0), value)
+    flat = torch.cat([value, gray, gray], dim=-1)
     return to_bytes(torch.where(spread > 0, vivid, flat))

@@ -52,7 +52,7 @@ def _open_columns(width: int, dash: float) -> NDArray[np.bool_]:
 
 
 def gray_lines(images: Tensor, ends: NDArray[Any]) -> Tensor:
-    """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle grey.
+    """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle gray.
 
     One after the other: values are cut off to 8 bit after each. The host finds the pixels of a line.
     """

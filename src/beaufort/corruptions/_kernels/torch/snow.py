@@ -41,11 +41,11 @@ def snowfall(images: Tensor, layers: Tensor, mix: float, *, nearest: bool = Fals
         constants = np.array([mix, 1 - f32(mix), 0.299, 0.587, 0.114], np.float32)
         return kernels.snowfall(images, layers, constant(constants, images.device), nearest)
     values = images.float()
-    grey = values
+    gray = values
     if images.shape[-1] == 3:
         red, green, blue = values.split(1, dim=-1)
-        grey = fma(f32(0.114), blue, fma(f32(0.299), red, green * f32(0.587)))
-    pale = torch.maximum(values, fma(1.5, grey, 127.5))
+        gray = fma(f32(0.114), blue, fma(f32(0.299), red, green * f32(0.587)))
+    pale = torch.maximum(values, fma(1.5, gray, 127.5))
     both = (layers.int() + layers.int().flip(1, 2)).float()[..., None]
     mix = f32(mix)
     snowy = (fma(mix, values, pale * f32(1 - mix)) + both).clamp(0, 255)

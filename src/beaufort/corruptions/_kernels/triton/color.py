@@ -81,7 +81,7 @@ def _brighten(images, ratio, out, pixels, black, BLOCK: tl.constexpr):
 
 
 def brighten(images: Tensor, ratio: Tensor, black: float) -> Tensor:
-    """R, G, B times V'/V; black becomes grey."""
+    """R, G, B times V'/V; black becomes gray."""
     out = torch.empty_like(images)
     pixels = images.numel() // 3
     _brighten[(triton.cdiv(pixels, 1024),)](
@@ -103,10 +103,10 @@ def _saturate(images, out, pixels, gain, lift, BLOCK: tl.constexpr):
     inverse = tl.div_rn(value, tl.where(colored, spread, 1.0))
     ratio = tl.minimum(tl.fma(inverse, lift + inverse * 0, gain + inverse * 0), inverse)
     ratio = tl.maximum(ratio, 0.0)
-    grey = value - value * tl.minimum(tl.maximum(lift, 0.0), 1.0)
+    gray = value - value * tl.minimum(tl.maximum(lift, 0.0), 1.0)
     red = tl.where(colored, tl.fma(red - value, ratio, value), value)
-    green = tl.where(colored, tl.fma(green - value, ratio, value), grey)
-    blue = tl.where(colored, tl.fma(blue - value, ratio, value), grey)
+    green = tl.where(colored, tl.fma(green - value, ratio, value), gray)
+    blue = tl.where(colored, tl.fma(blue - value, ratio, value), gray)
     tl.store(out + 3 * at, to_byte(red, False), mask=mask)
     tl.store(out + 3 * at + 1, to_byte(green, False), mask=mask)
     tl.store(out + 3 * at + 2, to_byte(blue, False), mask=mask)

@@ -236,7 +236,7 @@ def jpeg(images: Tensor, steps: NDArray[np.int32]) -> Tensor:
         np.stack([steps, -(-(1 << 32) // (8 * steps.astype(np.int64)))]).astype(np.int32), images.device
     )
     if channels == 1:
-        return _grey(images, table)
+        return _gray(images, table)
     rows, columns = ((-(-side // 16)) * 8 for side in (height, width))
     planes = torch.empty((count, 6 * rows * columns), dtype=torch.uint8, device=images.device)
     out = torch.empty_like(images)
@@ -252,7 +252,7 @@ def jpeg(images: Tensor, steps: NDArray[np.int32]) -> Tensor:
     return out
 
 
-def _grey(images: Tensor, table: Tensor) -> Tensor:
+def _gray(images: Tensor, table: Tensor) -> Tensor:
     height, width = images.shape[1:3]
     down, across = (
         torch.arange(-(-side // 8) * 8, device=images.device).clamp(max=side - 1) for side in (height, width)

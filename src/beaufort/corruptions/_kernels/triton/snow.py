@@ -55,14 +55,14 @@ def _snowfall(
     source = images + image * area * channels
     value = tl.load(source + at, mask=written, other=0).to(tl.float32)
     mix, rest = tl.load(constants), tl.load(constants + 1)
-    grey = value
+    gray = value
     if channels == 3:
         red = tl.load(source + 3 * pixel, mask=written, other=0).to(tl.float32)
         green = tl.load(source + 3 * pixel + 1, mask=written, other=0).to(tl.float32)
         blue = tl.load(source + 3 * pixel + 2, mask=written, other=0).to(tl.float32)
-        grey = tl.fma(red, tl.load(constants + 2), green * tl.load(constants + 3))
-        grey = tl.fma(blue, tl.load(constants + 4), grey)
-    pale = tl.maximum(value, tl.fma(grey, 1.5, 127.5))
+        gray = tl.fma(red, tl.load(constants + 2), green * tl.load(constants + 3))
+        gray = tl.fma(blue, tl.load(constants + 4), gray)
+    pale = tl.maximum(value, tl.fma(gray, 1.5, 127.5))
     layer = layers + image * area
     both = tl.load(layer + pixel, mask=written, other=0).to(tl.int32)
     both += tl.load(layer + area - 1 - pixel, mask=written, other=0).to(tl.int32)
