@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,7 +16,7 @@ from beaufort._core.text import counted, printable, without_secrets
 from beaufort.cli._console import MOST_LINES, progress_bar, table
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Progress
+    from beaufort.evaluation import ModelCost, Progress
     from beaufort.results import ModelScores, Run, Scores, Stop
 
 _NODES = 3
@@ -49,6 +50,31 @@ def _at(progress: Progress) -> str:
     return "; ".join([place + known, *speeds])
 
 
+def cost_lines(costs: Sequence[ModelCost]) -> Iterator[str]:
+    """Yield the latency and the memory of models."""
+    head = ("model", "device", "ms per image", "ratio", "CPU ms per image", "ratio", "memory", "ratio")
+    rows = [
+        (
+            printable(one.model),
+            printable(one.device),
+            f"{1000 * one.seconds.value:.2f}",
+            f"{one.ratio:.2f}",
+            f"{1000 * one.cpu_seconds.value:.2f}",
+            f"{one.cpu_ratio:.2f}",
+            "–" if one.memory is None else f"{one.memory / 2**20:,.0f} MiB",
+            "–" if one.memory_ratio is None else f"{one.memory_ratio:.2f}",
+        )
+        for one in costs
+    ]
+    first = costs[0]
+    yield table([head, *rows])
+    yield (
+        f"ratios to {printable(first.model)}: medians of {first.ratio.n} rounds with "
+        f"{100 * first.ratio.level:g} % intervals, {counted(first.batch_size, 'image')} at a time, with "
+        "preprocessing; memory of the process at its peak, without Python\n"
+    )
+
+
 def unread(run: Run) -> str:
     """Return a sentence on images without a prediction."""
     many = counted(len(run.problems), "image or file", "images or files")
@@ -66,6 +92,8 @@ def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bo
         datasets = [result.condition.partition("/")[0] for result in run.results]
         both = zip(run.results, datasets, strict=True)
         print_labels({(result.model, dataset): result.labels for result, dataset in both})
+        if run.costs:
+            typer.echo("\n".join(cost_lines(run.costs)))
         if left_out := max((result.unlabeled for result in run.results), default=0):
             typer.echo(f"omitted {counted(left_out, 'image')} without a label")
         if run.stop:
@@ -186,6 +214,7 @@ def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
         "nodes": {
             node: {**vars(speed), "predictions_per_second": speed.rate} for node, speed in run.nodes.items()
         },
+        **({"costs": [asdict(one) for one in run.costs]} if run.costs else {}),
         "notes": [*run.notes, *(note for scores in parts for note in scores.notes)],
     }
     stop = run.stop

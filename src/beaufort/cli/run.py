@@ -88,6 +88,13 @@ def run(
             "becomes part of the fingerprint.",
         ),
     ] = False,
+    time: Annotated[
+        bool,
+        typer.Option(
+            "--time",
+            help="Measure the latency and the memory of each model at the end, as ratios to the first one.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -111,6 +118,9 @@ def run(
     ray:address=auto,gpus=1` uses the machines of a Ray cluster, one worker per GPU; models, data and the
     store must have the same names on every machine, which is checked first. If workers or machines are lost,
     others take over. An image that crashes every worker is listed at the end, with exit code 1.
+
+    `--time` loads each model in a process of its own and runs them in turns, one image at a time or
+    `--config batch_size=N`. Nothing is evaluated again if all predictions are stored.
 
     With `--precision 1` the images come in a random order, and the run stops when the intervals of the
     suite's headline metrics are narrower than ± 1 point, often after a small part of the images.
@@ -137,6 +147,7 @@ def run(
             config or [],
             precision=precision,
             allow_batch_dependence=allow_batch_dependence or None,
+            time=time or None,
             trackers=track,
             **scoring,
         ),

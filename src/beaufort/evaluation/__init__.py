@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from beaufort.evaluation.arguments import Conditions, Models
 from beaufort.evaluation.backends import DeviceError
+from beaufort.evaluation.costs import ModelCost, measure_costs
 from beaufort.evaluation.engines import NodeSpeed, WorkerError
 from beaufort.evaluation.execution import (
     CellResult,
@@ -41,6 +42,7 @@ __all__ = [
     "Labels",
     "LazyModel",
     "LocalOptions",
+    "ModelCost",
     "Models",
     "NodeSpeed",
     "NotReadyError",
@@ -57,6 +59,7 @@ __all__ = [
     "common_outputs",
     "execute",
     "import_ray",
+    "measure_costs",
     "notes_on",
     "parse_engine",
     "plan",

@@ -36,6 +36,8 @@ class RunOptions:
             `beaufort.results.tracking`.
         allow_batch_dependence: evaluate models whose predictions depend on the batch or on earlier calls,
             which are rejected otherwise. The batch size, 32 by default, becomes part of the fingerprint.
+        time: measure the latency and the memory of the models at the end, as `measure_costs` does, with
+            calls of one image, or of `batch_size` images.
     """
 
     clean: DataSource | None = None
@@ -50,6 +52,7 @@ class RunOptions:
     strict: bool = False
     trackers: Sequence[Any] = ()
     allow_batch_dependence: bool = False
+    time: bool = False
 
     def __post_init__(self) -> None:
         for name in ("first", "batch_size"):
@@ -57,7 +60,7 @@ class RunOptions:
                 object.__setattr__(self, name, validate_count(name, value))
         if isinstance(self.trackers, str):
             object.__setattr__(self, "trackers", (self.trackers,))
-        for name in ("keep_logits", "strict", "allow_batch_dependence"):
+        for name in ("keep_logits", "strict", "allow_batch_dependence", "time"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name} must be True or False, got {getattr(self, name)!r:.60}")
         if self.allow_batch_dependence and self.batch_size is None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import numpy as np
+
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.pages import render_table
 from beaufort._core.text import counted
@@ -20,6 +22,7 @@ from beaufort.evaluation import (
     EngineOptions,
     Labels,
     LocalOptions,
+    ModelCost,
     Models,
     NodeSpeed,
     Plan,
@@ -33,6 +36,7 @@ from beaufort.evaluation import (
     common_outputs,
     execute,
     import_ray,
+    measure_costs,
     parse_engine,
     plan,
 )
@@ -101,6 +105,8 @@ class Run:
     """Parts that ended every worker that tried them; their results are omitted."""
     nodes: Mapping[str, NodeSpeed] = field(default_factory=dict, repr=False, compare=False)
     """Work of each machine of a cluster, by name."""
+    costs: tuple[ModelCost, ...] = field(default=(), repr=False, compare=False)
+    """Latency and memory of each model, with the option `time`; the first model is the reference."""
 
     def scores(self, **options: Any) -> Scores:
         """Return the suite's metrics with intervals; the options are those of `beaufort.results.score`."""
@@ -301,8 +307,17 @@ def evaluate(
     )
     trackers.start(planned)
     run = _execute(planned, chosen, progress, kept)
+    if planned.options.time:
+        run = replace(run, costs=_costs(planned))
     trackers.end(run)
     return run
+
+
+def _costs(planned: Plan) -> tuple[ModelCost, ...]:
+    """Return the latency and the memory of the models, for copies of the first image."""
+    lazy = list({id(cell.model): cell.model for cell in planned.cells}.values())
+    _, image = planned.source.first_image
+    return measure_costs(lazy, np.stack([image] * (planned.options.batch_size or 1)))
 
 
 def _execute(
