@@ -174,6 +174,7 @@ CHANGED: dict[str, dict[str, str]] = {
         r"compare: stdout: calibration\[\]\.difference\.(low|high)": "the interval of ECE is narrower",
     },
     "mining": {
+        r"ask: file asked\.jsonl: \[\]\.(truth|truth_first)": "columns have other names",
         r"export( folders)?: file set2?/metadata\.parquet: (columns|values)": (
             "`file_name` instead of `file`, and predictions as a list instead of a map, for Hugging Face"
         ),

@@ -174,7 +174,7 @@ def test_distractors_are_the_wrong_favorites(images: Path, tmp_path: Path) -> No
     assert first == [one.label_first for one in make_questions(predictions, "middle")]
     assert first != [one.label_first for one in make_questions(predictions, "middle", seed=1)]
     assert len(make_questions(predictions, "middle", orders="both")) == 120
-    assert all(one.label_first for one in make_questions(predictions, "middle", orders="truth-first"))
+    assert all(one.label_first for one in make_questions(predictions, "middle", orders="label-first"))
     with pytest.raises(UnknownNameError, match="'random'"):
         make_questions(predictions, "middle", orders="random")
 
@@ -186,7 +186,7 @@ def test_a_service(
     monkeypatch.setenv("HOUSE_KEY", "open-sesame-123")
     model = load_chat_model(f"{stub.address}#tiny-vlm", token="HOUSE_KEY", sleep=lambda _: None)
     stub.troubles = [503, 429]
-    path = tmp_path / "answers.jsonl"
+    path = tmp_path / "replies.jsonl"
     predicted = ask_questions(model, questions, data, path)
     assert len(stub.requests) == len(questions) == 60
     assert stub.requests[0]["path"] == "/v1/chat/completions"
@@ -207,7 +207,7 @@ def test_a_service(
 def test_a_killed_query_can_be_repeated(stub: Stub, set_and_questions: Any, tmp_path: Path) -> None:
     data, questions = set_and_questions
     model = load_chat_model(f"{stub.address}#tiny-vlm")
-    path = tmp_path / "answers.jsonl"
+    path = tmp_path / "replies.jsonl"
     whole = ask_questions(model, questions, data, path)
     text = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(text[:31]) + text[31][:20])
@@ -225,17 +225,35 @@ def test_a_killed_query_can_be_repeated(stub: Stub, set_and_questions: Any, tmp_
         read_choices(path)
 
 
+def test_replies_of_format_1_are_read_and_completed(
+    stub: Stub, set_and_questions: Any, tmp_path: Path
+) -> None:
+    data, questions = set_and_questions
+    model = load_chat_model(f"{stub.address}#tiny-vlm")
+    path = tmp_path / "replies.jsonl"
+    whole = ask_questions(model, questions, data, path)
+    header, *rows = map(json.loads, path.read_text().splitlines())
+    del header["format"]
+    names = {"label": "truth", "label_first": "truth_first", "reply": "answer"}
+    earlier = [{names.get(key, key): value for key, value in row.items()} for row in rows[:20]]
+    path.write_text("".join(json.dumps(one) + "\n" for one in (header, *earlier)))
+    assert read_choices(path, data)[1] == whole[:20]
+    stub.requests.clear()
+    assert ask_questions(model, questions, data, path) == whole
+    assert len(stub.requests) == len(questions) - 20
+
+
 def test_damaged_replies(stub: Stub, set_and_questions: Any, tmp_path: Path) -> None:
     data, questions = set_and_questions
-    path = tmp_path / "answers.jsonl"
+    path = tmp_path / "replies.jsonl"
     ask_questions(load_chat_model(f"{stub.address}#tiny-vlm"), questions, data, path)
     lines = path.read_text().splitlines()
     row = json.loads(lines[1])
     for more, message in (
         (lines[1], "duplicate question"),
-        (json.dumps({**row, "answer": None}), "must be strings"),
-        (json.dumps({**row, "truth": 5}), "must be strings"),
-        (json.dumps({**row, "truth_first": "no"}), "must be strings"),
+        (json.dumps({**row, "reply": None}), "must be strings"),
+        (json.dumps({**row, "label": 5}), "must be strings"),
+        (json.dumps({**row, "label_first": "no"}), "must be strings"),
         ("[" * 100_000, "recursion"),
         (json.dumps({**row, "image": "elsewhere.png"}), r"'elsewhere\.png'"),
     ):
@@ -346,7 +364,7 @@ def test_services_that_do_not_respond(stub: Stub) -> None:
 
 def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
     def call(*words: str) -> Any:
-        command = ["mine", "ask", f"mined:{images}", str(tmp_path / "answers.jsonl"), *words]
+        command = ["mine", "ask", f"mined:{images}", str(tmp_path / "replies.jsonl"), *words]
         more = ["--favorites", "python:tests.mining.world:middle", "--store", str(tmp_path / "store")]
         return CliRunner().invoke(app, [*command, *more])
 
@@ -362,7 +380,7 @@ def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
         app,
         ["mine", "evaluate", f"mined:{images}", "--model", "python:tests.mining.world:middle",
          "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out"),
-         "--choices", str(tmp_path / "answers.jsonl")],
+         "--choices", str(tmp_path / "replies.jsonl")],
     )  # fmt: skip
     assert evaluated.exit_code == 0, evaluated.output
     assert "Two-way choice" in (tmp_path / "out" / "index.html").read_text()
@@ -376,7 +394,7 @@ def test_a_tiny_llava(set_and_questions: Any, tmp_path: Path) -> None:
     data, questions = set_and_questions
     save_tiny_llava(tmp_path / "llava")
     model = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
-    predicted = ask_questions(model, questions[:3], data, tmp_path / "answers.jsonl")
+    predicted = ask_questions(model, questions[:3], data, tmp_path / "replies.jsonl")
     assert len(predicted) == 3
     again = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
     assert ask_questions(again, questions[:3], data, tmp_path / "again.jsonl") == predicted

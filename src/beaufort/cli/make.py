@@ -33,7 +33,7 @@ def make(
         bool,
         typer.Option(
             "--extra",
-            help="Also write what is not in the benchmark: 31 corruptions for mnist-c, the validation "
+            help="Also write the data outside the benchmark: 31 corruptions for mnist-c, the validation "
             "sequences for *-p.",
         ),
     ] = False,

@@ -270,7 +270,7 @@ def ask(
         str, typer.Option(help="Model whose most likely wrong classes are the distractors, often open_clip.")
     ],
     orders: Annotated[
-        str, typer.Option(help="Order of the two names: by-image (random), both, or truth-first (published).")
+        str, typer.Option(help="Order of the two names: by-image (random), both, or label-first (published).")
     ] = "by-image",
     scoring: Annotated[
         str, typer.Option(help="How names are found in replies: whole-words, or as-published (substrings).")

@@ -36,7 +36,7 @@ OUTCOMES: tuple[ChoiceOutcome, ...] = get_args(ChoiceOutcome)
 SCORINGS = ("whole-words", "as-published")
 """Match names as whole words, the longest first; or as substrings, as in the evaluation of ImageNet-D."""
 
-ORDERS = ("by-image", "both", "truth-first")
+ORDERS = ("by-image", "both", "label-first")
 """Orders of the two names in a question."""
 
 _NESTED = (("can opener", "pen"), ("drying rack for plates", "plate"))
@@ -123,7 +123,7 @@ def make_questions(
         favorites: model whose best wrong category is the distractor, usually a zero-shot model, which
             chooses among the categories alone.
         orders: `by-image`, a fair coin from the id of the image and the seed; `both` orders; or
-            `truth-first`, as ImageNet-D was published, which favors models that prefer the first name.
+            `label-first`, as ImageNet-D was published, which favors models that prefer the first name.
         seed: seed of the coin.
     """
     validate_choice("order", orders, ORDERS)
@@ -138,7 +138,7 @@ def make_questions(
     for image, *places in zip(predictions.ids, predictions.labels.tolist(), wrong.tolist(), strict=True):
         label, distractor = (predictions.categories[place] for place in places)
         coin = sha256(f"{seed} {image}".encode()).digest()[0] % 2 == 0
-        for first in {"both": (True, False), "truth-first": (True,)}.get(orders, (coin,)):
+        for first in {"both": (True, False), "label-first": (True,)}.get(orders, (coin,)):
             questions.append(TwoWayQuestion(image, label, distractor, first))
     return tuple(questions)
 
@@ -161,7 +161,7 @@ def ask_questions(
             are saved, too. A file of a different model, set or distractor is rejected.
         progress: called with the number of finished questions and of all.
     """
-    header = json.loads(json.dumps({"model": dict(model.facts), "data": data.digest()}))
+    header = json.loads(json.dumps({"format": _FORMAT, "model": dict(model.facts), "data": data.digest()}))
     replies = _existing_replies(path, header)
     for question in questions:
         if question.key in replies and replies[question.key].question != question:
@@ -365,7 +365,10 @@ def _named(text: str, first: Sequence[str], second: Sequence[str]) -> tuple[bool
 
 # The file of replies: a header, then a line for each
 
-_COLUMNS = ("image", "truth", "distractor", "truth_first", "answer")
+_FORMAT = 2
+_COLUMNS = ("image", "label", "distractor", "label_first", "reply")
+_EARLIER = {"label": "truth", "label_first": "truth_first", "reply": "answer"}
+"""Names of columns in files of format 1, whose header has no format."""
 
 
 def read_choices(path: Path, data: Dataset | None = None) -> tuple[str, tuple[ChoiceReply, ...]]:
@@ -398,7 +401,7 @@ def _existing_replies(path: Path, header: Mapping[str, Any]) -> dict[tuple[str, 
     if not complete:
         return {}
     first, replies = _read(path)
-    if first != header:
+    if {**first, "format": _FORMAT} != header:
         raise MiningError(
             f"{path} has replies of a different model, setting or set: {json.dumps(first)}, now "
             f"{json.dumps(header)}; write to a new file"
@@ -410,9 +413,13 @@ def _read(path: Path) -> tuple[Any, tuple[ChoiceReply, ...]]:
     """Return header and replies of a file."""
     try:
         header, *rows = (json.loads(line) for line in path.read_bytes().splitlines())
+        if not isinstance(header, dict) or header.get("format", 1) not in (1, _FORMAT):
+            raise ValueError(f"its format is not {_FORMAT} or earlier")
         replies = []
         for row in rows:
-            image, label, distractor, label_first, reply = (row[name] for name in _COLUMNS)
+            image, label, distractor, label_first, reply = (
+                row.get(name, row.get(_EARLIER.get(name))) for name in _COLUMNS
+            )
             texts = (image, label, distractor, reply)
             if set(map(type, texts)) != {str} or not isinstance(label_first, bool):
                 raise TypeError(f"{_COLUMNS[3]} must be true or false, and the other fields must be strings")

@@ -204,7 +204,7 @@ def fit_line(
         )
     for values, where in ((a, "in standard accuracy"), (b, "under the shift")):
         if np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
-            raise OptionError(f"{what} needs models that differ {where}, got {len(a)} with the same")
+            raise OptionError(f"{what} needs models that differ {where}, but all {len(a)} models are equal")
     da, db = a - a.mean(), b - b.mean()
     slope = float(da @ db / (da @ da))
     r2 = float((da @ db) ** 2 / (da @ da * float(db @ db)))
