@@ -302,7 +302,7 @@ def test_mistakes_in_a_shift_of_another_kind() -> None:
         Condition("photos", "test-dim", 3)
     with pytest.raises(OptionError, match="has severities, not levels"):
         Condition("photos", "fog", 3, "3")
-    with pytest.raises(OptionError, match="a level must be at most 60"):
+    with pytest.raises(OptionError, match="a level must be at most 200"):
         Condition.parse("photos/test-dim@2 3")
     with pytest.raises(UnknownNameError, match="did you mean 'test-dim'"):
         Condition("photos", "test-dm")

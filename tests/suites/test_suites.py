@@ -53,6 +53,13 @@ DIGESTS = {
     "robustbench-imagenet-c@1": "20a866e69af159623a5e85b04da32d694f45cc0a4ca5a02eb5e9ed38faca8563",
     "robustbench-imagenet-3dcc@1": "4cb2c7134adbce941fb2c23358504ce3789963c2de32ce099ec296ff7f1ba800",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
+    "cifar10-c-episodic@1": "33f62af69c87585679c3c798c98cee543f59f5d9ef4c48efa8efd8302cafa8dd",
+    "cifar10-c-continual@1": "7fbeb8f9d7a85c5fd011f21d112fd83bac25aec45bb4e19bac139f6a30f1d0d6",
+    "cifar10-c-recurring@1": "87333882f0d3c3c79821bc50c9e94758f98f3d65ad30a39a38912ec5f3c5891f",
+    "cifar10-c-gradual@1": "5ab32c9b4a426fed414df16b2f77dc3f94453bc29ca611921c525c4e2f50afe7",
+    "cifar10-c-mixed@1": "5ae38b6fcaf080c93f05a02bf632c7f0872a501da7f6a76311717925c6382825",
+    "cifar10-c-correlated@1": "1002717d5aa3849a0cdc11448d69631d1e505f9e3daa55b590e3c17eb87fe263",
+    "cifar10-c-drifting@1": "fe4be815ec68fd651ebd0a7b0ecc9b3fbcfe5ae2a2470f4ffbbbf8e748f2bdb6",
 }
 
 SHIFT_DIGESTS = {

@@ -89,6 +89,10 @@ def show_run(run: Run, store: str, data: str | Mapping[str, str], *, as_json: bo
     else:
         for scores in parts:
             _show_numbers(run, scores)
+        for stream in run.streams:
+            typer.echo(f"{printable(stream.title)}\n\n{table(stream.rows)}\n")
+            for note in stream.notes:
+                typer.echo(f"note: {note}", err=True)
         datasets = [result.condition.partition("/")[0] for result in run.results]
         both = zip(run.results, datasets, strict=True)
         print_labels({(result.model, dataset): result.labels for result, dataset in both})
@@ -217,6 +221,8 @@ def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
         **({"costs": [asdict(one) for one in run.costs]} if run.costs else {}),
         "notes": [*run.notes, *(note for scores in parts for note in scores.notes)],
     }
+    if run.streams:
+        facts["streams"] = [one.as_dict() for one in run.streams]
     stop = run.stop
     return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
 

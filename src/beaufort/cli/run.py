@@ -48,6 +48,14 @@ def run(
     store: Store = "results",
     options: ModelOptions = None,
     filters: Filter = None,
+    adapt: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:OPTION=VALUE,…",
+            help="Method by which models adapt while they are tested, such as tent:lr=1e-3: bn, tent, eata, "
+            "sar, cotta, or source for none (repeatable). Requires a suite of streams.",
+        ),
+    ] = None,
     classes: Classes = None,
     device: Device = None,
     limit: Limit = None,
@@ -122,6 +130,10 @@ def run(
     `--time` loads each model in a process of its own and runs them in turns, one image at a time or
     `--config batch_size=N`. Nothing is evaluated again if all predictions are stored.
 
+    `beaufort run --model … --adapt source --adapt tent:lr=1e-3 --suite cifar10-c-continual` tests how much a
+    model gains by adapting to a stream of images, against the model itself. `--suite
+    stream@cifar/mixed,batch=64,seeds=5` is a stream of your own.
+
     With `--precision 1` the images come in a random order, and the run stops when the intervals of the
     suite's headline metrics are narrower than ± 1 point, often after a small part of the images.
 
@@ -136,7 +148,11 @@ def run(
     datasets = data_by_name(data)
     scoring = parse_labels(labels)
     arguments: dict[str, Any] = {
-        "models": [LazyModel(text, for_model) for text in model],
+        "models": [
+            LazyModel(text, for_model if method is None else {**for_model, "adapt": method})
+            for text in model
+            for method in adapt or (None,)
+        ],
         "suite": _suite(suite, corruption, severity),
         "data": datasets,
         "store": store,

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from beaufort._core.errors import OptionError
 from beaufort.data import Problem
 from beaufort.evaluation.engines import Engine, LocalEngine, NodeSpeed, ProcessEngine
 from beaufort.evaluation.notes import notes_on
@@ -35,7 +36,7 @@ from beaufort.evaluation.tasks import (
     TaskFailure,
     TaskSplitter,
 )
-from beaufort.store import Listing, Store
+from beaufort.store import Listing, Store, read_state
 from beaufort.suites import Suite
 
 _READ_NOW = (
@@ -124,6 +125,12 @@ def execute(
         enough: function of the number of images and the store that returns whether to stop.
     """
     engine = engine or LocalOptions()
+    adapting = next((cell.model.spec.name for cell in plan.cells if cell.gaps and cell.model.stateful), None)
+    if adapting and not isinstance(engine, LocalOptions):
+        raise OptionError(
+            f"{adapting} adapts to the images in their order, so its streams cannot be shared by workers; "
+            "use the engine local, and one process for each model to run several at once"
+        )
     origin = provenance()
     runner = _runner(plan, engine.thread_count if isinstance(engine, LocalOptions) else 1)
     models = runner.models
@@ -202,6 +209,14 @@ def _runner(plan: Plan, threads: int) -> TaskRunner:
         threads,
         plan.options.batch_size,
         plan.options.keep_logits,
+        {
+            number: state
+            for number, cell in enumerate(plan.cells)
+            if cell.gaps
+            and cell.model.stateful
+            and (start := cell.gaps[0][0])
+            and (state := read_state(plan.store, cell.cell, start)) is not None
+        },
     )
 
 
@@ -254,10 +269,10 @@ class _Run:
 
     def handle(self, event: Event) -> None:
         match event:
-            case PredictionRows(cell, start, table, backend):
+            case PredictionRows(cell, start, table, backend, state):
                 if self.record is not None:  # not earlier: its digest would delay the first batch
                     self.writer.record(self.record)
-                self.writer.write(cell, start, table, {**self.origin, "backend": backend})
+                self.writer.write(cell, start, table, {**self.origin, "backend": backend}, state)
             case StoredPredictions(cell, piece, counts):
                 self.writer.stored(cell, piece, counts)
             case TaskFailure():

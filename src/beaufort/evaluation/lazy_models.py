@@ -9,7 +9,7 @@ from typing import Any
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
-from beaufort.models import Model, ModelSpec, adapter_of, load_model
+from beaufort.models import Model, ModelSpec, StatefulModel, adapter_of, load_model
 from beaufort.models.network import check_unchanged, spec_with_class_count
 
 
@@ -26,6 +26,7 @@ class LazyModel:
         self.options = dict(options or {})
         self._model: Model | None = None
         self._spec: ModelSpec | None = None
+        self._stateful: bool | None = None
 
     @classmethod
     def of(cls, model: str | Model | LazyModel) -> LazyModel:
@@ -42,8 +43,15 @@ class LazyModel:
     def spec(self) -> ModelSpec:
         """Spec of the model; it is kept after `unload`."""
         if self._spec is None:
-            self._spec = self.load().spec
+            self._spec, self._stateful = self.load().spec, isinstance(self.load(), StatefulModel)
         return self._spec
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the model changes while it predicts; it is kept after `unload`."""
+        if self._stateful is None:
+            self._stateful = isinstance(self.load(), StatefulModel)
+        return self._stateful
 
     def set_outputs(self, count: int) -> None:
         """Set the number of outputs to that of an earlier run."""

@@ -264,7 +264,8 @@ def check_before_run(
         if not allow_batch_dependence:
             raise ModelError(
                 f"predictions of {model.spec.name} {problem}. Put the model into evaluation mode "
-                "(model.eval()), or pass --allow-batch-dependence (in Python, "
+                "(model.eval()). A model that adapts to the images is evaluated on streams (--adapt; in "
+                "Python, a StatefulModel). Otherwise pass --allow-batch-dependence (in Python, "
                 "RunOptions(allow_batch_dependence=True))"
             )
         yield (

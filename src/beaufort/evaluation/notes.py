@@ -19,7 +19,7 @@ _LOOKED_AT = 9
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
     """Return notes on selected, omitted and enlarged images, and on models that may be used incorrectly."""
-    images = (note for source in plan.sources for note in _notes(source))
+    images = (note for source in plan.sources for note in _notes(source.base or source))
     filters = (note for cell in plan.cells if (note := missing_filter_note(cell.model.spec)))
     notes = (*plan.warnings, *images, *_fewer_classes(plan), *_no_clean(plan), *_circular(plan), *filters)
     return tuple(dict.fromkeys(notes))

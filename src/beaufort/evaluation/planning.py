@@ -29,7 +29,7 @@ from beaufort.evaluation.options import RunOptions
 from beaufort.evaluation.preflight import Requirements
 from beaufort.evaluation.sources import ImageSource, Sources, find_sources
 from beaufort.models import Model, ModelSpec
-from beaufort.store import Cell, FileStore, Listing, Store, StoreError
+from beaufort.store import Cell, FileStore, Listing, Store, StoreError, read_state
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import Demanding
@@ -225,7 +225,7 @@ def _model_warnings(planned: Plan, *, runs_here: bool) -> Iterator[str]:
     chosen: dict[LazyModel, PlannedCell] = {}
     missing: dict[LazyModel, int] = {}
     for cell in planned.cells:
-        if cell.gaps:
+        if cell.gaps and not cell.model.stateful:
             missing[cell.model] = missing.get(cell.model, 0) + cell.images
             if cell.model not in chosen or (cell.condition.clean and not chosen[cell.model].condition.clean):
                 chosen[cell.model] = cell
@@ -297,6 +297,7 @@ def _make_plan(
         for source, _ in sources
     ]
     every = [condition for _, conditions in sources for condition in conditions]
+    _check_streams(models, sources)
     _check_shifts(models, every, keep_models=keep_models)
     identities = [_model_facts(model, options) for model in models]
     _check_distinct(identities)
@@ -358,13 +359,29 @@ def _with_gaps(cells: Sequence[PlannedCell], store: Store, listing: Listing) -> 
     """Yield the cells, those with gaps with the gaps of the store; files are read concurrently."""
 
     def gaps(one: PlannedCell) -> tuple[Range, ...]:
-        return tuple(store.missing(one.cell, one.source.count, listing))
+        found = tuple(store.missing(one.cell, one.source.count, listing))
+        if not found or not one.model.stateful:
+            return found
+        start = found[0][0]  # all that follows depends on what is missing
+        return ((start if start and read_state(store, one.cell, start) else 0, one.source.count),)
 
     todo = [one for one in cells if one.gaps]
     with ThreadPoolExecutor(_READERS, thread_name_prefix="beaufort planning") as pool:
         found = dict(zip(map(id, todo), pool.map(gaps, todo), strict=True))
     for cell in cells:
         yield replace(cell, gaps=found[id(cell)]) if id(cell) in found else cell
+
+
+def _check_streams(models: Sequence[LazyModel], sources: Sources) -> None:
+    """Check that models that adapt are evaluated on streams only."""
+    for model in models:
+        others = [one for source, some in sources if source.schedule is None for one in some]
+        if others and model.stateful:
+            raise OptionError(
+                f"{model.spec.name} adapts while it is tested, so its predictions under {others[0]} depend "
+                "on the images before; use a suite of streams, such as cifar10-c-continual, or "
+                "stream@cifar/continual,batch=200,seeds=5"
+            )
 
 
 def _check_shifts(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
@@ -436,7 +453,10 @@ def _condition_facts(conditions: Sequence[Condition], source: ImageSource) -> li
         channels = first.shape[-1]
         side = None if source.scale in SCALES else min(first.shape[:2])
     about: Facts = {"scale": source.scale, "seed": source.seed, "side": side, "channels": channels}
-    found = [{**condition.facts(**about), "prepare": source.steps} for condition in conditions]
+    prepared: Facts = {"prepare": source.steps}
+    if source.base is not None:  # the order of a stream depends on the number of images
+        prepared["images"] = source.base.count
+    found = [{**condition.facts(**about), **prepared} for condition in conditions]
     return [_Lazy(lambda facts=facts: facts) for facts in found]  # type: ignore[misc]
 
 

@@ -49,7 +49,12 @@ class Requirements:
 
     def files(self, conditions: Iterable[Condition]) -> None:
         """Download the files that corruptions need."""
-        for name in dict.fromkeys(link.name for condition in conditions for link in condition.links):
+        names = [
+            name
+            for one in conditions
+            for name in (getattr(one.shift, "corruptions", ()) or (link.name for link in one.links))
+        ]
+        for name in dict.fromkeys(names):
             for entry in corruptions[name].files:
                 self.get(f"{entry}, used by the corruption {name}", lambda entry=entry: pull(entry))  # type: ignore[misc]
 

@@ -14,9 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from beaufort.evaluation.planning import Facts, PlannedCell
-from beaufort.evaluation.tasks import CellCounts
+from beaufort.evaluation.tasks import CellCounts, State
 from beaufort.models.scoring import correct
-from beaufort.store import Cell, Listing, Piece, Store, StoreError, labels_of, with_label, with_prediction
+from beaufort.store import (
+    Cell,
+    Listing,
+    Piece,
+    Store,
+    StoreError,
+    labels_of,
+    remove_state,
+    with_label,
+    with_prediction,
+    write_state,
+)
 from beaufort.store.columns import column_of, numbers_of
 
 _THREADS = 2
@@ -94,10 +105,17 @@ class ResultWriter:
                 f"the record of the run was not written, because the store is read-only ({error})"
             )
 
-    def write(self, cell: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
-        """Queue a piece."""
+    def write(
+        self,
+        cell: int,
+        start: int,
+        table: pa.Table,
+        provenance: Mapping[str, Any],
+        state: State | None = None,
+    ) -> None:
+        """Queue a piece, and the state of a model that adapts after its last image."""
         self.flush(_WAITING - 1)
-        self._waiting.append(self._pool.submit(self._write, cell, start, table, provenance))
+        self._waiting.append(self._pool.submit(self._write, cell, start, table, provenance, state))
 
     def stored(self, cell: int, piece: Piece, counts: CellCounts) -> None:
         """Count a piece that was written by another process."""
@@ -144,10 +162,19 @@ class ResultWriter:
             else:
                 self._recent.setdefault(number, []).append((start, table))
 
-    def _write(self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
+    def _write(
+        self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any], state: State | None
+    ) -> None:
         if self._recorded is not None:
             self._recorded.result()
-        piece = self._store.write(self._cells[number].cell, start, table, provenance)
+        one, stop = self._cells[number], start + len(table)
+        if state is not None and stop < one.source.count:  # before the rows, which are not computed again
+            write_state(self._store, one.cell, stop, state)
+        elif state is not None and "passes" in state:
+            provenance = {**provenance, "passes": state["passes"].tolist()}
+        piece = self._store.write(one.cell, start, table, provenance)
+        if state is not None and start:
+            remove_state(self._store, one.cell, start)
         self._keep(number, start, table)
         self._add(number, piece, count_predictions(table))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort._core.arrays import Images
-from beaufort.data import Decoders
+from beaufort._core.errors import ImageFileError
+from beaufort.data import Decoders, Problem
 from beaufort.data.labels import NO_LABEL, LabelSpace
 from beaufort.evaluation.backends import Backend, BatchGroup, choose_backend
 from beaufort.evaluation.batches import Batch, ImageBlock, are_neighbors
@@ -28,8 +29,17 @@ from beaufort.evaluation.model_checks import probabilities_note
 from beaufort.evaluation.planning import Range
 from beaufort.evaluation.scoring import BatchScores, predict
 from beaufort.evaluation.sources import ImageSource
-from beaufort.evaluation.tasks import BatchDone, Event, Note, PredictionRows, Task, TaskPart, by_sequence
-from beaufort.models import Model
+from beaufort.evaluation.tasks import (
+    BatchDone,
+    Event,
+    Note,
+    PredictionRows,
+    State,
+    Task,
+    TaskPart,
+    by_sequence,
+)
+from beaufort.models import Model, StatefulModel
 from beaufort.models.scoring import PredictionScores, correct, join_scores, score_logits
 from beaufort.store import PredictionsError, table_of, without_prediction
 from beaufort.suites.conditions import Condition
@@ -52,6 +62,8 @@ class TaskRunner:
     batch_size: int | None
     """Images per model call; chosen from the image size if None."""
     keep_logits: bool
+    states: Mapping[int, State] = field(default_factory=dict)
+    """States at which models that adapt continue, by cell; others start from the source model."""
 
     def run(self, tasks: Iterable[Task]) -> Generator[Event]:
         """Run tasks in order, and yield an event for each finished batch and part."""
@@ -100,6 +112,9 @@ class _SourceRunner:
         self.labels = [self.source.labels(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.warned: set[str] = set()
+        self.resumed: set[int] = set()
+        self.states: dict[tuple[int, Range], State] = {}
+        """States of models that adapt after the last batch of a part, by cell."""
         self.named: tuple[tuple[Range, list[int]], tuple[int, ...], tuple[str, ...]] = ((0, 0), []), (), ()
         """Span and unreadable images of the last part, its readable images, and their ids."""
 
@@ -109,6 +124,9 @@ class _SourceRunner:
         if first is None:
             return
         self.models = tuple(model.load() for model in self.runner.models)
+        for model in self.models:
+            if isinstance(model, StatefulModel):
+                give_source_images(model, self.source)
         with choose_backend(self.models, self.source, self.runner.threads) as backend:
             yield from map(Note, backend.notes(self.runner.conditions))
             decoders = Decoders(self.source.images, self.runner.threads)
@@ -130,7 +148,8 @@ class _SourceRunner:
                 scores, table = self.table(batch, done.pop(key, []), model)
                 yield from self.warn_of_probabilities(model, scores)
                 yield from batch.block.problems()  # before the predictions, which may end a run
-                yield PredictionRows(number, batch.part.span[0], table, backend.used(batch.condition))
+                state = self.states.pop(key, None)
+                yield PredictionRows(number, batch.part.span[0], table, backend.used(batch.condition), state)
 
     def predicted(
         self, backend: Backend, tasks: Iterable[Task]
@@ -139,11 +158,38 @@ class _SourceRunner:
         waiting: deque[tuple[int, int, Batch, Callable[[], BatchScores]]] = deque()
         for batch, images in backend.corrupted(self.pool, self.batches(backend, tasks)):
             for number, model in batch.part.cells:
+                self.check_order(batch)
+                self.adjust(number, model, batch)
                 wait = self.predict(model, images, batch) if batch.rows else _nothing
+                if batch.last and isinstance(one := self.models[model], StatefulModel):
+                    self.states[number, batch.part.span] = one.state()
                 waiting.append((number, model, batch, wait))
                 if len(waiting) > backend.lag:
                     yield waiting.popleft()
         yield from waiting
+
+    def check_order(self, batch: Batch) -> None:
+        """Raise an error if a batch of a stream is not the scheduled one, because an image is missing."""
+        schedule = self.source.schedule
+        if schedule is None or (batch.rows and len(batch.rows) == schedule.batch_at(batch.rows[0])):
+            return
+        first = next(batch.block.problems(), None)
+        why = f"{first.id} cannot be read: {first.message}" if first else "images have different sizes"
+        raise ImageFileError(f"the batches of {batch.condition} are not complete, because {why}")
+
+    def adjust(self, cell: int, model: int, batch: Batch) -> None:
+        """Reset a model that adapts where the stream says so, or continue from its stored state."""
+        schedule, one = self.source.schedule, self.models[model]
+        if schedule is None or not isinstance(one, StatefulModel):
+            return
+        position = batch.rows[0]
+        if cell in self.runner.states and cell not in self.resumed:
+            one.load_state(self.runner.states[cell])
+        self.resumed.add(cell)
+        if position in schedule.resets:
+            one.reset()
+        if position == 0 and (passes := getattr(one, "passes", None)):
+            passes[:] = [0] * len(passes)
 
     def predict(self, model: int, images: Images, batch: Batch) -> Callable[[], BatchScores]:
         labels = _at(self.labels[model], batch.rows)
@@ -152,7 +198,8 @@ class _SourceRunner:
 
     def batches(self, backend: Backend, tasks: Iterable[Task]) -> Iterator[BatchGroup]:
         """Yield the batches of all tasks; with a device, the next block is decoded ahead."""
-        size, frames = self.runner.batch_size, self.source.frames
+        schedule, frames = self.source.schedule, self.source.frames
+        size = self.runner.batch_size if schedule is None else schedule.batch
         block: ImageBlock | None = None
         for task, then in _with_next(tasks) if backend.ahead else ((task, None) for task in tasks):
             if block is None or block.span != task.span:
@@ -199,6 +246,16 @@ class _SourceRunner:
         if name not in self.warned and len(suspect) and suspect.all() and scores.top.shape[1] > 1:
             self.warned.add(name)
             yield Note(probabilities_note(one))
+
+
+def give_source_images(model: StatefulModel, source: ImageSource) -> None:
+    """Give a model the clean images that it uses before a stream: the first ones of the dataset."""
+    wanted, base = getattr(model, "source_images", 0), source.base
+    if wanted and base is not None:
+        images = [base.images(place) for place in range(min(wanted, base.count))]
+        if problems := [one for one in images if isinstance(one, Problem)]:
+            raise ImageFileError(f"{problems[0].id} cannot be read: {problems[0].message}")
+        model.use_source_images(np.stack(images))  # type: ignore[attr-defined]
 
 
 def _batches(

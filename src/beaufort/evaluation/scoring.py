@@ -13,7 +13,7 @@ from beaufort._core.arrays import Images, on_host
 from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.backends import explain_device_errors
 from beaufort.evaluation.batches import Batch
-from beaufort.models import Model, ModelError
+from beaufort.models import Model, ModelError, StatefulModel
 from beaufort.models.filtered import FilteredModel
 from beaufort.models.network import Network
 from beaufort.models.scoring import (
@@ -71,6 +71,8 @@ def predict(
         own = np.logical_and.reduce([are_probabilities(one) for one in each])  # not visible in the mean
         scored, logits_kept = _scored(model.mean_logits(each), labels, space, keep_logits=keep_logits)
         return lambda: (_marked(scored, own), logits_kept)
+    elif isinstance(model, StatefulModel):
+        logits = model.adapt(on_host(images))
     else:
         logits = model(on_host(images))
     _check_classes(model, np.shape(logits), space)

@@ -38,6 +38,7 @@ from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import frames_shift_name
 from beaufort.suites.published_shifts import PublishedShift
+from beaufort.suites.streams import Schedule, Stream
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,26 @@ class ImageSource:
     """Number of frames stacked in each image of a stored sequence."""
     least_side: int = 0
     """Minimum height and width of a prepared image."""
+    schedule: Schedule | None = None
+    """Order of a stream, whose positions are the images of the dataset; None outside of a stream."""
+    base: ImageSource | None = None
+    """The images of a stream in the order of their dataset."""
+
+    def streamed(self, stream: Stream) -> ImageSource:
+        """Return the images in the order of a stream, with ids that have their position and condition."""
+        if self.label_sets is not None or self.stored:
+            what = "label sets" if self.label_sets is not None else "stored corrupted images"
+            raise OptionError(f"streams cannot be used with {what}; pass clean images with one label each")
+        whole = self.dataset
+        schedule = stream.schedule(whole.labels[: self.count])
+        dataset = replace(
+            whole.select(schedule.images),
+            ids=schedule.ids(whole.ids),
+            original=whole.original or whole,
+            shuffle_seed=whole.shuffle_seed,
+            is_balanced=whole.is_balanced,
+        )
+        return replace(self, dataset=dataset, count=len(dataset), schedule=schedule, base=self)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -198,7 +219,7 @@ def find_sources(
         dataset, count = finder.limited(finder.open(_one(data, None)))
         least = _least_side(suite)
         source = ImageSource(dataset, count, (), "auto", seed, None, finder.label_sets, least_side=least)
-        return [(source, list(suite))]
+        return list(_with_streams(source, list(suite), options))
     if not suite.parts:
         return list(_sources_of(suite, _one(data, suite), options.clean, finder))
     if options.clean is not None:
@@ -306,10 +327,23 @@ def _sources_of(
         by_steps.setdefault(suite.steps(condition.corruption), []).append(condition)
     for steps, conditions in by_steps.items():
         least = _least_side(conditions)
-        yield (
-            ImageSource(dataset, count, steps, suite.scale, finder.seed, suite, sets, least_side=least),
-            conditions,
-        )
+        source = ImageSource(dataset, count, steps, suite.scale, finder.seed, suite, sets, least_side=least)
+        yield from _with_streams(source, conditions, finder.options)
+
+
+def _with_streams(
+    source: ImageSource, conditions: Sequence[Condition], options: RunOptions
+) -> Iterator[tuple[ImageSource, list[Condition]]]:
+    """Yield the source with its conditions; each stream has a source of its own."""
+    streams = {one: shift for one in conditions if isinstance(shift := one.shift, Stream)}
+    if others := [one for one in conditions if one not in streams]:
+        yield source, others
+    if streams and options.precision is not None:
+        raise OptionError("precision cannot be used with streams, whose images have an order of their own")
+    if streams and options.batch_size is not None and not options.allow_batch_dependence:
+        raise OptionError("batch_size cannot be used with streams; write batch=N in the stream")
+    for condition, stream in streams.items():
+        yield source.streamed(stream), [condition]
 
 
 def _published_shifts(suite: Suite) -> list[PublishedShift]:

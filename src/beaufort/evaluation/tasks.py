@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from beaufort.data import Problem
 from beaufort.evaluation.lazy_models import LazyModel
@@ -30,6 +31,10 @@ _CONDITIONS = 8
 """Maximum number of conditions of a task for one model."""
 _TASKS = 64
 """Minimum number of tasks of a run with one model per task, so that workers finish at about the same time."""
+
+
+State = Mapping[str, NDArray[Any]]
+"""Arrays of a `StatefulModel`."""
 
 
 class TaskPart(NamedTuple):
@@ -69,6 +74,8 @@ class PredictionRows(NamedTuple):
     table: pa.Table
     backend: str
     """Name of the device that corrupted the images."""
+    state: State | None = None
+    """State of a model that adapts, after the last image."""
 
 
 class CellCounts(NamedTuple):
@@ -120,12 +127,17 @@ class TaskSplitter:
         self._cells = [(number, cell) for number, cell in enumerate(plan.cells) if cell.gaps]
         self._numbers = {model: number for number, model in enumerate(models)}
         self._processes = processes
+        self._sources = plan.sources
 
     def split(self, first: int, ends: Sequence[int]) -> Iterator[Task]:
         """Yield a task per block; with few blocks, processes share the conditions of a block."""
         for source, end in enumerate(ends):
             cells = [(number, cell) for number, cell in self._cells if cell.source_index == source]
-            blocks = [(span, parts) for span in _spans(first, end) if (parts := self._parts(cells, *span))]
+            blocks = [
+                (span, parts)
+                for span in self._spans(source, first, end)
+                if (parts := self._parts(cells, *span))
+            ]
             wanted = _TASKS_PER_PROCESS * self._processes if self._processes > 1 else 1
             tasks_per_block = math.ceil(wanted / max(1, len(blocks)))
             for span, parts in blocks:
@@ -146,8 +158,13 @@ class TaskSplitter:
         for number, cell in cells:
             by_source.setdefault(cell.source_index, []).append((number, cell))
         for source, mine in by_source.items():
-            for span in _spans(first, ends[source]):
+            for span in self._spans(source, first, ends[source]):
                 yield from _in_tasks(source, span, self._parts(mine, *span), most)
+
+    def _spans(self, source: int, first: int, behind: int) -> list[Range]:
+        """Return the blocks of a range of images; those of a stream have whole batches."""
+        schedule = self._sources[source].schedule
+        return _spans(first, behind) if schedule is None else list(schedule.blocks(BLOCK))
 
     def _parts(self, cells: Iterable[tuple[int, PlannedCell]], start: int, stop: int) -> list[TaskPart]:
         """Return the missing parts of a block, shared by models that lack the same predictions."""

@@ -14,6 +14,7 @@ from beaufort.metrics.abstention import (
     area_under_risk_coverage,
     risk_coverage,
 )
+from beaufort.metrics.adaptation import collapse_position, stream_mean
 from beaufort.metrics.baselines import BASELINE_NAMES, Baseline, get_baseline
 from beaufort.metrics.calibration import (
     CalibrationBins,
@@ -74,6 +75,7 @@ __all__ = [
     "area_under_risk_coverage",
     "brier_score",
     "calibration_bins",
+    "collapse_position",
     "confidence_bin",
     "conformal_scores",
     "conformal_sets",
@@ -99,6 +101,7 @@ __all__ = [
     "relative_corruption_error",
     "relative_mean_corruption_error",
     "risk_coverage",
+    "stream_mean",
     "top5_distance",
     "top5_distances",
     "worst_classes",

@@ -19,7 +19,15 @@ from beaufort.models.network import Network
 from beaufort.models.options import parse_options
 from beaufort.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from beaufort.models.python import as_model
-from beaufort.models.spec import UNKNOWN, Logits, Model, ModelError, ModelFileError, ModelSpec
+from beaufort.models.spec import (
+    UNKNOWN,
+    Logits,
+    Model,
+    ModelError,
+    ModelFileError,
+    ModelSpec,
+    StatefulModel,
+)
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -34,6 +42,7 @@ __all__ = [
     "ModelSpec",
     "Network",
     "Preprocessing",
+    "StatefulModel",
     "adapter_of",
     "adapters",
     "as_model",

@@ -12,7 +12,7 @@ from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.validation import validate_count
 from beaufort.models.filters import BEFORE_SCALING, ImageFilter, load_filter
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Logits, Model, ModelSpec
+from beaufort.models.spec import Logits, Model, ModelSpec, StatefulModel
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class FilteredModel:
     """Threads of the image filter; one per processor if None."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.model, StatefulModel):
+            raise OptionError(f"image filters cannot be used with {self.model.spec.name}, which adapts")
         if not isinstance(self.model, Model) or isinstance(self.model, FilteredModel):
             raise OptionError(
                 f"model must be a Model without an image filter, got {type(self.model).__name__}; use "

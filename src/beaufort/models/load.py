@@ -105,6 +105,7 @@ def load_model(
     text: str,
     *,
     filter: str | ImageFilter | Sequence[str] | None = None,  # noqa: A002
+    adapt: str | None = None,
     **options: Any,
 ) -> Model:
     """Return a model by kind and name.
@@ -113,8 +114,17 @@ def load_model(
         text: `kind:name`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
             `.pt2`, `.xml` (OpenVINO) or `.tflite`; a URL; or the name of a registered model.
         filter: an image filter to apply before the model, such as `clahe:clip=2,tiles=8`; or a list of them.
+        adapt: a method by which the model adapts while it is tested, such as `tent:lr=0.001`; `source` for
+            none. The model is then a `StatefulModel`.
         **options: options of the kind's `load` function, among them `PreprocessingOptions`.
     """
+    if adapt is not None:
+        from beaufort.models.adaptation import SOURCE, adapt_model, parse_method
+
+        if adapt == SOURCE:
+            return load_model(text, filter=filter, **options)
+        parse_method(adapt)  # report errors in it before loading a network
+        return adapt_model(load_model(text, filter=filter, **options), adapt)
     if filter is not None:
         image_filter = load_filter(filter)  # report errors in it before loading a network
         return with_filter(load_model(text, **options), image_filter, threads=options.get("threads"))

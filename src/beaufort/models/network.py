@@ -37,6 +37,8 @@ class Network:
     """As `on_device`, with gradients; None if there are none."""
     unchanged: Callable[[], bool] | None = None
     """Whether the weights are still those of the spec; None if nothing else can change them."""
+    module: Any = None
+    """The torch module; None if a copy of it cannot be adapted."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:

@@ -131,6 +131,28 @@ class Model(Protocol):
         """Return float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`."""
 
 
+@runtime_checkable
+class StatefulModel(Model, Protocol):
+    """A model that changes while it predicts, as test-time adaptation does; it is evaluated on streams.
+
+    Equal models that get the same batches in the same order after a `reset` return the same logits. Two
+    attributes are optional. `passes` is a list of the numbers of images that were run forward and backward.
+    A model with `source_images > 0` gets so many clean images by `use_source_images(images)`.
+    """
+
+    def reset(self) -> None:
+        """Return to the state in which it was loaded."""
+
+    def adapt(self, images: Bytes) -> Logits:
+        """Return the logits of a batch, and adapt to it."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return copies of the arrays that change."""
+
+    def load_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Restore a state that `state` returned."""
+
+
 def digest_of_files(files: Iterable[Path]) -> str:
     """Return the sha256 of one file, or of the names and sha256 of several."""
     digests = []

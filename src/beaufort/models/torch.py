@@ -186,7 +186,7 @@ def from_module(
             enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
         )
         with deterministic, _evaluation_mode(module) if shared else nullcontext():
-            return _logits((run or module)(batch))
+            return logits_of((run or module)(batch))
 
     def differentiable(batch: Any) -> Any:
         return logits(prepared(batch))[: len(batch)]
@@ -214,6 +214,7 @@ def from_module(
         channels_last,
         differentiable,
         unchanged if shared else None,
+        None if exported or compiled or run is not None else module,
     )
     if spec.classes is None and compiled and run is None:
         # determine the number of classes without compiling for one image
@@ -315,7 +316,7 @@ def read_tensors(file: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _logits(output: Any) -> Any:
+def logits_of(output: Any) -> Any:
     """Return the tensor in the output of a module: a tensor, the first of several, or `.logits`."""
     if isinstance(output, tuple | list) and output:
         output = output[0]

@@ -12,6 +12,7 @@ from beaufort.results.abstention import (
     score_abstention,
     selective_by_severity,
 )
+from beaufort.results.adaptation import AdaptationScore, StreamScores, stream_scores
 from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline, published_baseline
 from beaufort.results.bundle import Bundle, BundleError, is_bundle
 from beaufort.results.calibration import BINS, Calibration
@@ -63,6 +64,7 @@ __all__ = [
     "BINS",
     "RULES",
     "Abstention",
+    "AdaptationScore",
     "Bundle",
     "BundleError",
     "Calibration",
@@ -104,6 +106,7 @@ __all__ = [
     "ShiftScore",
     "Spread",
     "Stop",
+    "StreamScores",
     "TemperatureScaling",
     "UnconfirmedPrediction",
     "Verdict",
@@ -140,6 +143,7 @@ __all__ = [
     "spread_of_accuracies",
     "spread_of_results",
     "stored_suites",
+    "stream_scores",
     "trackers",
     "verify_bundle",
     "worst_decision",

@@ -284,6 +284,11 @@ class _Opener:
         cells = {} if runs else self.whole.cells
         check_registered(self.store, suite, self.runs)
         asked = find_suite(self.store, suite, runs, cells)
+        if asked.streamed:
+            raise ResultsError(
+                f"{asked} is a suite of streams; `beaufort run` prints its scores again, and "
+                "beaufort.results.stream_scores(store) returns them"
+            )
         run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
         title = asked.title if asked.parts else ""
         parts = [

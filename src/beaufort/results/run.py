@@ -43,6 +43,7 @@ from beaufort.evaluation import (
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import clopper_pearson, looks
 from beaufort.results._match import ResultSetting, Scored, order_of
+from beaufort.results.adaptation import StreamScores, stream_scores
 from beaufort.results.baseline import check_baseline
 from beaufort.results.other_models import ListedStore
 from beaufort.results.results import Results
@@ -107,6 +108,8 @@ class Run:
     """Work of each machine of a cluster, by name."""
     costs: tuple[ModelCost, ...] = field(default=(), repr=False, compare=False)
     """Latency and memory of each model, with the option `time`; the first model is the reference."""
+    streams: tuple[StreamScores, ...] = field(default=(), repr=False, compare=False)
+    """Scores of streams, for models that adapt."""
 
     def scores(self, **options: Any) -> Scores:
         """Return the suite's metrics with intervals; the options are those of `beaufort.results.score`."""
@@ -121,6 +124,8 @@ class Run:
         """Return the scores of each dataset of a suite of several."""
         if self.failures and not self.predictions:
             raise OptionError(f"no model has predictions to score: {self.failures[0]}")
+        if not self.predictions and self.streams:
+            raise OptionError("scores of streams are under `streams`")
         if not self.predictions:
             raise OptionError("scores require a suite; pass one to evaluate")
         return tuple(score(one, **options) for one in self.predictions)
@@ -149,6 +154,9 @@ class Run:
         if self.scorable:
             for scores in self.part_scores(calibration=False):
                 lines += _score_lines(scores)
+        elif self.streams:
+            for stream in self.streams:
+                lines += [stream.title, *_aligned(stream.rows), *(f"note: {note}" for note in stream.notes)]
         else:
             images = counted(max((one.images for one in self.results), default=0), "image")
             lines.append(f"{images}; 95 % intervals")
@@ -168,6 +176,8 @@ class Run:
     def _repr_html_(self) -> str:
         if self.scorable:
             return "".join(one._repr_html_() for one in self.part_scores(calibration=False))
+        if self.streams:
+            return "".join(one._repr_html_() for one in self.streams)
         return render_table(
             "Accuracy with 95 % intervals",
             ["Model", "Condition", "Images", "Accuracy"],
@@ -326,7 +336,7 @@ def _execute(
     """Run a plan to its end, or until the metrics have the requested precision."""
     precision = planned.options.precision
     if precision is None:
-        return _run(execute(planned, engine, progress=progress), None, kept)
+        return _run(execute(planned, engine, progress=progress), None, kept, _streams(planned))
     stops: list[Stop] = []
 
     def enough(count: int, reader: Store) -> bool:
@@ -338,7 +348,12 @@ def _execute(
     return _run(outcome, stops[-1], kept)
 
 
-def _run(outcome: RunOutcome, stop: Stop | None, store: Store) -> Run:
+def _streams(planned: Plan) -> list[Cell]:
+    """Return the cells of streams."""
+    return [cell.cell for cell in planned.cells if cell.source.schedule is not None]
+
+
+def _run(outcome: RunOutcome, stop: Stop | None, store: Store, streams: Sequence[Cell] = ()) -> Run:
     predictions = tuple(
         _results(
             part,
@@ -347,7 +362,9 @@ def _run(outcome: RunOutcome, stop: Stop | None, store: Store) -> Run:
             (outcome.origin,),
         )
         for part in outcome.parts
+        if part[0].source.schedule is None
     )
+    scored = stream_scores(store, cells=streams) if streams and isinstance(store, FileStore) else ()
     return Run(
         outcome.results,
         outcome.problems,
@@ -357,6 +374,7 @@ def _run(outcome: RunOutcome, stop: Stop | None, store: Store) -> Run:
         predictions,
         outcome.failures,
         outcome.nodes,
+        streams=scored,
     )
 
 

@@ -21,6 +21,7 @@ from beaufort.store.prediction_tables import (
 )
 from beaufort.store.protocol import Store
 from beaufort.store.sql import connect, query, to_bytes, to_json
+from beaufort.store.states import read_state, remove_state, write_state
 
 __all__ = [
     "TO_SET_ASIDE",
@@ -43,6 +44,8 @@ __all__ = [
     "labeled",
     "labels_of",
     "query",
+    "read_state",
+    "remove_state",
     "summarize",
     "table_of",
     "to_bytes",
@@ -50,4 +53,5 @@ __all__ = [
     "with_label",
     "with_prediction",
     "without_prediction",
+    "write_state",
 ]

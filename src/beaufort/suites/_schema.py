@@ -30,6 +30,7 @@ from beaufort.data.protocols import protocols
 from beaufort.data.selections import selections
 from beaufort.metrics import BASELINE_NAMES, metrics
 from beaufort.suites.conditions import DATASET_NAME, Condition
+from beaufort.suites.streams import NAME as STREAM
 
 Where: TypeAlias = tuple[str | int, ...]
 """A key, or a key and the index of an entry in its list; empty for the whole suite."""
@@ -277,6 +278,12 @@ def _mistakes_together(values: Mapping[str, Any]) -> Found:
         yield ("clean_in_mean",), "the clean images are not part of the suite; write 'clean: true'"
     if not clean and not any(key in values for key in ("corruptions", "shifts", "sequences")):
         yield ("clean",), "the suite has no images; write 'clean: true', or some corruptions"
+    streams = [str(one).startswith(f"{STREAM}@") for one in values.get("shifts", ())]
+    if any(streams) and (clean or "corruptions" in values or not all(streams)):
+        yield (
+            ("shifts",),
+            "a stream has all images of its suite; write 'clean: false' and no other conditions",
+        )
     if "sequences" in values:
         if other := [key for key in ("corruptions", "severities", "shifts") if key in values]:
             yield (

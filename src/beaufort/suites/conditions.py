@@ -31,13 +31,14 @@ from beaufort.corruptions.rng import Id
 from beaufort.suites import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort.suites import frames as _frames  # noqa: F401  registers frames of sequences
 from beaufort.suites import published_shifts as _published  # noqa: F401  registers its shifts
+from beaufort.suites import streams as _streams  # noqa: F401  registers streams
 from beaufort.suites.shifts import ImageShift, ModelShift, Shift, shifts
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Valid names of datasets, which are also safe file names."""
 
 _TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@(.+))?)?")
-_LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
+_LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,200}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Condition:
             raise OptionError(f"{rule}, got {extra!r:.60}")
         if self.level is not None and not _LEVEL.fullmatch(self.level):
             raise OptionError(
-                f"a level must be at most 60 letters, digits and ._/+=,:- , got {self.level!r:.80}"
+                f"a level must be at most 200 letters, digits and ._/+=,:- , got {self.level!r:.80}"
             )
         self.shift  # noqa: B018  an invalid level raises an error
 

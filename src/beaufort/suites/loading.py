@@ -15,6 +15,8 @@ from beaufort._core.registry import Registry, unknown_message
 from beaufort._core.validation import validate_file
 from beaufort.corruptions import SEVERITIES, Chain, Severity, expand_names, is_chain
 from beaufort.suites._schema import Where, find_mistakes, key_of
+from beaufort.suites.streams import NAME as STREAM
+from beaufort.suites.streams import stream_texts
 from beaufort.suites.suite import Mistake, Suite, SuiteError
 
 SUITE_NAMES = (
@@ -37,6 +39,13 @@ SUITE_NAMES = (
     "robustbench-imagenet-c",
     "robustbench-imagenet-3dcc",
     "photos",
+    "cifar10-c-episodic",
+    "cifar10-c-continual",
+    "cifar10-c-recurring",
+    "cifar10-c-gradual",
+    "cifar10-c-mixed",
+    "cifar10-c-correlated",
+    "cifar10-c-drifting",
 )
 """Suites in the package, `data/<name>.yaml`."""
 
@@ -74,6 +83,8 @@ _TEXT = re.compile(r"([^@]+)(?:@([1-9][0-9]{0,8}))?")
 def get_suite(name: str | Path) -> Suite:
     """Return the suite of a name (`imagenet-c`, `imagenet-c@1`) or of a file (`my.yaml`).
 
+    A text such as `stream@cifar/mixed,batch=64,seeds=5` is a suite of streams.
+
     >>> get_suite("mnist-c").baseline
     'conv1'
     >>> get_suite("mnistc")
@@ -81,6 +92,8 @@ def get_suite(name: str | Path) -> Suite:
     beaufort.UnknownNameError: unknown suite 'mnistc'; did you mean 'mnist-c' or 'mnist-c-extra'? \
 A suite file must end in .yaml
     """
+    if isinstance(name, str) and name.startswith(f"{STREAM}@"):
+        return suite_from_stream(name)
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
         return read_suite(name)
     match = _TEXT.fullmatch(name) if isinstance(name, str) else None
@@ -208,6 +221,21 @@ def suite_from_corruptions(names: Sequence[str], severities: Sequence[Severity] 
         severities=levels,
         shifts=chains,
         title=", ".join([*([at] if plain else []), *chains]),
+    )
+
+
+def suite_from_stream(text: str) -> Suite:
+    """Return a suite of one stream, or with `seeds=N` of one for each seed.
+
+    >>> suite = suite_from_stream("stream@cifar/mixed,batch=64,seeds=5")
+    >>> suite.name, len(suite.shifts)
+    ('stream-cifar-mixed-batch-64-seeds-5', 5)
+    """
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", text)
+    if len(name) > _LONGEST_NAME:
+        name = f"{STREAM}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return Suite(
+        name=name, version=1, dataset="data", shifts=tuple(stream_texts(text)), clean=False, title=text
     )
 
 

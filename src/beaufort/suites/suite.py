@@ -15,6 +15,8 @@ from beaufort.data.labels import Grouping, class_lists, label_maps
 from beaufort.suites._schema import PUBLISHED, find_mistakes, key_of, part_values
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import frame_shifts, frames_shift_name
+from beaufort.suites.streams import NAME as STREAM
+from beaufort.suites.streams import ORDERS
 
 _PROSE = ("title", "citation", "notes")
 _UNPREPARED = "-unprepared"
@@ -35,6 +37,7 @@ _LABEL_SPACES = {
     "cifar10-c-and-bar": "cifar-10",
     "imagenet-p": "imagenet-1k",
     "cifar10-p": "cifar-10",
+    **dict.fromkeys((f"cifar10-c-{order}" for order in (*ORDERS, "correlated")), "cifar-10"),
 }
 """Classes of published suites; not among their facts, so that digests stay the same."""
 
@@ -92,7 +95,7 @@ class Suite:
     """Severities of each corruption; `published` for the one that MNIST-C was published with."""
     shifts: tuple[str, ...] = ()
     """Other changes of the images: chains of corruptions (`fog@2+jpeg_compression@3`), attacks
-    (`pgd-linf@0.5/255`)."""
+    (`pgd-linf@0.5/255`). Streams (`stream@cifar/continual,batch=200,seed=0`) stand alone."""
     sequences: tuple[str, ...] = ()
     """Sequences whose frames are one condition each; cannot be combined with corruptions and shifts."""
     clean: bool = True
@@ -168,6 +171,11 @@ class Suite:
         frames = [frame for sequence in self.sequences for frame in frame_shifts(sequence, self.scale)]
         others = [Condition.parse(f"{name}/{shift}") for shift in (*self.shifts, *frames)]
         return [*([Condition(name)] if self.clean else []), *corrupted, *others]
+
+    @property
+    def streamed(self) -> bool:
+        """Whether its conditions are streams, for models that adapt."""
+        return any(shift.startswith(f"{STREAM}@") for shift in self.shifts)
 
     @property
     def families(self) -> tuple[str, ...]:
