@@ -12,7 +12,7 @@ from beaufort.cli import app
 
 GROUPS = {
     "images": ("Corrupt images", ("corrupt", "make", "gallery", "new", "ls", "data")),
-    "evaluation": ("Evaluate models", ("demo", "check", "validate", "run", "results")),
+    "evaluation": ("Evaluate models", ("demo", "check", "validate", "run", "results", "board")),
     "results": ("Report results", ("report", "compare", "gate", "power", "frames")),
     "testbed": ("Testbed", ("place", "testbed")),
     "mining": ("Mine and review images", ("mine", "review")),

@@ -34,6 +34,7 @@ _HELP = {
     "gate": "Check a model against limits, for CI: passed, failed or undecided.",
     "power": "Compute how many images a gate needs to detect a drop.",
     "frames": "Report how often models are right on an anchor frame and on all frames around it (pm-k).",
+    "board": "Write static pages that rank the models of many bundles, after verifying them.",
     "results": "Publish, verify, merge and query stored results.",
     "ls": "List corruptions, suites, datasets, models, image filters, files of the catalog, or grids.",
     "data": "Download and verify files of the catalog.",
@@ -49,6 +50,7 @@ _HELP = {
 """Commands with their help, which is printed without importing them; a test compares it with theirs."""
 
 _CORE = {
+    "board": "board:board",
     "check": "check:check",
     "compare": "compare:compare",
     "corrupt": "corrupt:corrupt",

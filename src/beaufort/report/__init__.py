@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from beaufort.report.abstention import ABSTENTION_FORMATS, abstention_table
+from beaufort.report.board import Board, BoardTrend, Rejected, write_board
 from beaufort.report.example_images import examples_of_images
 from beaufort.report.examples import Examples, examples_of_data
 from beaufort.report.fiftyone import export_fiftyone
@@ -22,9 +23,12 @@ __all__ = [
     "ABSTENTION_FORMATS",
     "FORMATS",
     "TABLE_FORMATS",
+    "Board",
+    "BoardTrend",
     "Examples",
     "Expectation",
     "Figure",
+    "Rejected",
     "abstention_table",
     "examples_of_data",
     "examples_of_images",
@@ -40,6 +44,7 @@ __all__ = [
     "to_table",
     "to_text",
     "to_text_of_several",
+    "write_board",
     "write_report",
     "write_table",
 ]

@@ -43,13 +43,16 @@ _ALIGNED = 12
 """Largest number of tie groups that have a column each."""
 
 
-def to_html(scores: Scores, *, examples: Examples | None = None, title: str | None = None) -> str:
+def to_html(
+    scores: Scores, *, examples: Examples | None = None, title: str | None = None, home: str | None = None
+) -> str:
     """Return the page; equal input gives equal bytes, because all times come from the store.
 
     Args:
         scores: from `score`.
         examples: from `examples_of_data` or `examples_of_images`; the page has no images if None.
         title: title of the page; derived from the models and the suite if None.
+        home: address of the page that this one belongs to.
     """
     worst, tables = find_worst_classes(scores), _tables(scores)
     first = headline(scores, scores.models[0])
@@ -61,13 +64,14 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         data=page_data(scores, worst, examples) | two,
         title=default_title(scores) if title is None else title,
         eyebrow=scores.suite.title,
+        home=home,
         first=first,
         gauge=_gauge(scores, first),
         about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
         notes=scores.notes,
-        navigation=_navigation(scores, tables),
+        navigation=_navigation(scores, tables, images=examples is not None or home is None),
         models=[model.model for model in scores.models],
-        ranking=_ranking(scores),
+        ranking=ranking_table(scores),
         parts=list(tables.values()),
         examples=examples,
         most_mistakes=MISTAKES,
@@ -77,22 +81,21 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
     )
 
 
-def _navigation(scores: Scores, tables: Mapping[str, Table]) -> dict[str, str]:
-    """Return the titles of the sections by id."""
+def _navigation(scores: Scores, tables: Mapping[str, Table], *, images: bool) -> dict[str, str]:
+    """Return the titles of the sections by id; those of images, or of how to add them, if asked for."""
     several = len(scores.models) > 1
     titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
     titles["heatmap"] = "Heat map"
     if has_curves(scores):
         titles["curves"] = "Curves"
-    titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
+    titles["bars"] = "CE" if _against(scores) else "Errors"
+    if scores.models[0].calibration:
+        titles["calibration"] = "Calibration"
     if parts := " and ".join(tables):
         titles["parts"] = parts[0].upper() + parts[1:]
-    return titles | {
-        "examples": "Examples",
-        "mistakes": "Mistakes",
-        "classes": "Classes",
-        "made": "Provenance",
-    }
+    if images:
+        titles |= {"examples": "Examples", "mistakes": "Mistakes"}
+    return titles | {"classes": "Classes", "made": "Provenance"}
 
 
 def _tables(scores: Scores) -> dict[str, Table]:
@@ -124,7 +127,7 @@ def _gauge(scores: Scores, first: Headline) -> dict[str, Any]:
     }
 
 
-def _ranking(scores: Scores) -> dict[str, Any]:
+def ranking_table(scores: Scores) -> dict[str, Any]:
     """Return the table of models."""
     low = min(model.headline.low for model in scores.models)
     high = max(model.headline.high for model in scores.models)

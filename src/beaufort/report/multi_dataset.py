@@ -55,6 +55,7 @@ def to_text_of_several(
     title: str | None = None,
     clusters: Mapping[str, str] | None = None,
     expectations: Expectations | None = None,
+    home: str | None = None,
 ) -> str:
     """Return a report on all datasets of a suite.
 
@@ -65,6 +66,7 @@ def to_text_of_several(
         clusters: as for `score`.
         expectations: accuracies under natural shifts to compare with, as from
             `beaufort.testbed.shift_expectations`.
+        home: address of the page that this one belongs to.
     """
     validate_choice("report format", format, FORMATS)
     rows = shift_scores(scores, clusters)
@@ -72,7 +74,7 @@ def to_text_of_several(
     named = title or scores[0].results.part_of or (several if len(scores) > 1 else scores[0].suite.title)
     expectations = expectations or {}
     if format == "html":
-        return _page(scores, rows, named, expectations)
+        return _page(scores, rows, named, expectations, home)
     if format == "json":
         parts = {one.suite.name: json.loads(to_text(one, "json")) for one in scores}
         whole = {"title": named, "shifts": [asdict(row) for row in rows], "parts": parts}
@@ -184,7 +186,11 @@ def _called(row: ShiftScore) -> str:
 
 
 def _page(
-    scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str, expectations: Expectations
+    scores: Sequence[Scores],
+    rows: Sequence[ShiftScore],
+    named: str,
+    expectations: Expectations,
+    home: str | None,
 ) -> str:
     """Return the page: the table, errors under single shifts, and the pages of suites of corruptions."""
     table = shift_table(rows, scores, expectations)
@@ -207,6 +213,7 @@ def _page(
         framed=SCRIPTS,
         title=named,
         eyebrow=counted(len(scores), "dataset"),
+        home=home,
         navigation={name: title for name, (title, there) in sections.items() if there},
         sentences=shift_sentences(rows, expectations),
         table=table,

@@ -253,8 +253,8 @@ def _part_record(part: Results) -> dict[str, Any]:
 _README = """\
 # Published results
 
-This directory is a result bundle of [Beaufort](https://beaufort.readthedocs.io): how well image classifiers
-hold up when their input stops looking like their training data.
+This directory is a result bundle of Beaufort (`pip install beaufort`), which measures how robust image
+classifiers are.
 
 - `scores.csv`: every number with its 95 % interval, as fractions and ratios, not rounded.
 - `predictions/`: Parquet files with a row for each image and condition: the image, its label, and the most

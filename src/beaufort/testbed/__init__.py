@@ -6,7 +6,7 @@ Accuracies here are percentages and robustness is in percentage points, as in th
 from __future__ import annotations
 
 from beaufort.testbed.correlation import Correlation, correlate, correlation_table
-from beaufort.testbed.expectations import shift_expectations
+from beaufort.testbed.expectations import fit_accuracies, shift_expectations
 from beaufort.testbed.grid import Grid, Pair, Score, Setting
 from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.own_scores import read_scores
@@ -57,6 +57,7 @@ __all__ = [
     "correlate",
     "correlation_table",
     "effective_robustness",
+    "fit_accuracies",
     "fit_line",
     "fit_shift",
     "load_grid",

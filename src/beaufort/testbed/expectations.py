@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from numpy.typing import ArrayLike
 
 from beaufort._core.errors import BeaufortError
 from beaufort.metrics.stats import Estimate
-from beaufort.report import Expectation
+from beaufort.report import BoardTrend, Expectation
 from beaufort.results import Scores, ShiftScore, shift_scores
 from beaufort.testbed.grid import Score
 from beaufort.testbed.load import load_grid
 from beaufort.testbed.placement import Standing, place
 from beaufort.testbed.stored_accuracies import PART_SETTINGS
+from beaufort.testbed.trend import fit_line, prediction_interval
 
 
 def shift_expectations(scores: Sequence[Scores]) -> dict[tuple[str, str], Expectation]:
@@ -53,3 +56,14 @@ def _expectation(standing: Standing) -> Expectation:
         rho = Estimate(own.rho / 100, own.interval.low / 100, own.interval.high / 100, count)
     expected = None if own.expected is None else own.expected / 100
     return Expectation(expected, rho, standing.verdict)
+
+
+def fit_accuracies(clean: ArrayLike, shifted: ArrayLike) -> Callable[[ArrayLike], BoardTrend]:
+    """Fit accuracies under a shift on clean ones, in percent and on logit axes, as for a board.
+
+    >>> trend = fit_accuracies([60.0, 70.0, 80.0, 75.0], [50.0, 61.0, 70.0, 65.0])([70.0])
+    >>> trend.center.round(1).tolist()
+    [60.2]
+    """
+    line = fit_line(clean, shifted)
+    return lambda percent: BoardTrend(line.predict(percent), *prediction_interval(line, percent))

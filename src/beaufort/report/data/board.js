@@ -1,0 +1,1 @@
+root.classList.remove('plain');
