@@ -84,7 +84,7 @@ def to_html(
 def _navigation(scores: Scores, tables: Mapping[str, Table], *, images: bool) -> dict[str, str]:
     """Return the titles of the sections by id; those of images, or of how to add them, if asked for."""
     several = len(scores.models) > 1
-    titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
+    titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Metrics"}
     titles["heatmap"] = "Heat map"
     if has_curves(scores):
         titles["curves"] = "Curves"

@@ -113,7 +113,7 @@ class Plot {
     this.clip(context);
     const stamps = D.looks.map((_, look) => {
       const stamp = document.createElement('canvas'), pen = stamp.getContext('2d');
-      stamp.width = Math.ceil(side * ratio); stamp.height = stamp.width;
+      stamp.width = Math.ceil(side * ratio) || 1; stamp.height = stamp.width;
       pen.scale(ratio, ratio); pen.globalAlpha = 0.82; pen.fillStyle = colorOf(look);
       pen.beginPath(); pen.arc(side / 2, side / 2, radius, 0, 7); pen.fill();
       return stamp;
