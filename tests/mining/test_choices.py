@@ -15,16 +15,14 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from beaufort._core.errors import UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
 from beaufort.data import Dataset
 from beaufort.mining import (
     ChoiceReply,
-    HttpChatModel,
     MiningError,
     TwoWayQuestion,
     ask_questions,
-    load_chat_model,
     make_questions,
     open_generated,
     predict_set,
@@ -33,7 +31,7 @@ from beaufort.mining import (
     score_reply,
 )
 from beaufort.mining.names import display_name, synonyms
-from beaufort.models import ModelError
+from beaufort.models import ChatReply, HttpChatModel, ModelError, load_chat_model
 from tests.json_service import JsonService, Reply
 from tests.mining.world import middle
 
@@ -299,7 +297,7 @@ def test_refusals_and_unreadable_replies_are_outcomes(
     assert not stub.requests
     parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "cup"}]
     stub.odd = [Reply({"choices": [{"message": {"content": parts}}]})]
-    assert model.reply(Image.new("RGB", (32, 32)), "?") == "a cup"
+    assert model.reply(Image.new("RGB", (32, 32)), "?") == ChatReply("a cup")
 
 
 def test_other_rejected_requests_end_it_and_keep_replies(
@@ -358,7 +356,7 @@ def test_services_that_do_not_respond(stub: Stub) -> None:
     with pytest.raises(ModelError, match="status 401"):
         model.reply(image, "a: b, c.")
     for text in ("gpt", "transformers:", "http://127.0.0.1/v1"):
-        with pytest.raises(MiningError, match="must be transformers:FOLDER-OR-NAME or http"):
+        with pytest.raises(OptionError, match="must be transformers:FOLDER-OR-NAME or http"):
             load_chat_model(text)
 
 
@@ -402,5 +400,5 @@ def test_a_tiny_llava(set_and_questions: Any, tmp_path: Path) -> None:
     assert facts["name"] == "llava"
     for weights in (tmp_path / "llava").rglob("*.safetensors"):
         weights.rename(weights.with_suffix(".bin"))
-    with pytest.raises(MiningError, match="with safetensors"):
+    with pytest.raises(ModelError, match="with safetensors"):
         load_chat_model(f"transformers:{tmp_path / 'llava'}").reply(Image.new("RGB", (32, 32)), "?")

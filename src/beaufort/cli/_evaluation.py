@@ -17,7 +17,7 @@ from beaufort.cli._console import MOST_LINES, progress_bar, table
 
 if TYPE_CHECKING:
     from beaufort.evaluation import ModelCost, Progress
-    from beaufort.results import ModelScores, Run, Scores, Stop
+    from beaufort.results import ModelScores, Results, Run, Scores, Stop
 
 _NODES = 3
 """Number of nodes of a cluster that the progress names."""
@@ -160,8 +160,33 @@ def _show_numbers(run: Run, scores: Scores) -> None:
     rows = [header, *(_row(one, scores.with_clean) for one in scores.models)]
     typer.echo(table(rows if any(row[-1] for row in rows[1:]) else [row[:-1] for row in rows]))
     typer.echo()
+    show_replies(scores.results)
     for note in scores.notes:
         typer.echo(f"note: {note}", err=True)
+
+
+def show_replies(results: Results, models: Sequence[str] | None = None) -> None:
+    """Print the outcomes of the replies of chat models, if there are any."""
+    from beaufort.metrics.stats import Estimate
+    from beaufort.report.summary_tables import reply_table
+    from beaufort.results import score_replies
+
+    if (found := reply_table(score_replies(results, models))) is None:
+        return
+    rows = [
+        [f"{cell:.1%}" if isinstance(cell, Estimate) else printable(cell or "–") for cell in row]
+        for row in found.rows
+    ]
+    typer.echo(table([[name.lower() for name in found.header], *rows]))
+    typer.echo("replies without a prediction, in %, count as errors\n")
+
+
+def replies_of(results: Results, models: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the outcomes of replies as JSON, under the key `replies`, if there are any."""
+    from beaufort.results import score_replies
+
+    replies = [asdict(one) for one in score_replies(results, models)]
+    return {"replies": replies} if replies else {}
 
 
 def _row(one: ModelScores, with_clean: bool) -> tuple[str, ...]:
@@ -209,6 +234,7 @@ def _as_dict(run: Run, parts: Sequence[Scores]) -> dict[str, Any]:
                     for one in scores.models
                 },
                 **({"sequences": movement_of(scores)} if scores.suite.sequences else {}),
+                **replies_of(scores.results),
             }
             for scores in parts
         ],

@@ -105,7 +105,7 @@ def _print(model: Model, findings: list[ModelFinding], *, with_data: bool, unrea
     from beaufort.models import FilteredModel
 
     spec = model.spec
-    classes = "an unknown number of" if spec.classes is None else str(spec.classes)
+    classes = "an unknown number of" if spec.classes is None else str(spec.classes - spec.outcomes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
     preprocessing = model.preparation if isinstance(model, FilteredModel) else spec.preprocessing
     typer.echo(f"preprocessing: {preprocessing}")

@@ -12,7 +12,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.text import counted, printable
 from beaufort.cli._console import table
 from beaufort.cli._deployment import deployment_dict, deployment_lines
-from beaufort.cli._evaluation import movement_of
+from beaufort.cli._evaluation import movement_of, replies_of, show_replies
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -154,6 +154,9 @@ def _show(comparison: Comparison, every: bool) -> None:
         f"{families(scores)}. Models that share a tie group do not differ significantly in "
         f"{metrics[scores.headline].title}."
     )
+    if any(scores.results.space(one.model).outcomes for one in scores.models):
+        typer.echo()
+        show_replies(scores.results, [one.model for one in scores.models])
     if every:
         _show_calibration(comparison)
     _show_groups(comparison)
@@ -241,6 +244,7 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
         "ranking": [vars(place) for place in scores.ranking],
         "metrics": {one.model: {k: vars(v) for k, v in one.metrics.items()} for one in scores.models},
         **({"sequences": movement_of(scores)} if scores.suite.sequences else {}),
+        **replies_of(scores.results, [one.model for one in scores.models]),
         "notes": list(scores.notes),
         "families": [
             {"name": name, "metrics": list(some), "size": scores.pairs.size(name), "method": "max-T"}

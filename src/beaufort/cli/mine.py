@@ -283,13 +283,14 @@ def ask(
 
     `beaufort mine ask chairs/ llava.jsonl --model http://127.0.0.1:8000/v1#llava --favorites c.onnx`
 
-    The model is `transformers:DIRECTORY-OR-NAME` or a service, `http://HOST/v1#MODEL`. Options of services:
-    token (the name of the environment variable with the key), temperature, max_tokens, timeout, retries,
-    requests (at a time), per_minute; of transformers: device, dtype, max_tokens. Refusals and unreadable
-    replies are saved and counted.
+    The model is `chat:http://HOST/v1#MODEL`, a service, or `chat:transformers:DIRECTORY-OR-NAME`; `chat:`
+    may be omitted. Options of services: token (the name of the environment variable with the key), version,
+    temperature, max_tokens, timeout, retries, requests (at a time), per_minute; of transformers: device,
+    dtype, max_tokens, version. Refusals and unreadable replies are saved and counted.
     """
-    from beaufort.mining import SCORINGS, ask_about_set, load_chat_model, score_choices
+    from beaufort.mining import SCORINGS, ask_about_set, score_choices
     from beaufort.mining.two_way_choice import ESTIMATES, OUTCOMES
+    from beaufort.models import load_chat_model
 
     validate_choice("scoring", scoring, SCORINGS)  # before the questions, which may take hours
     chat_model = load_chat_model(model, **model_options(options))

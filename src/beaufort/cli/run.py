@@ -233,18 +233,18 @@ def _config(text: str) -> dict[str, Any]:
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:
-    from beaufort.evaluation import notes_on
+    from beaufort.evaluation import expected_costs, notes_on
 
     seconds = plan.estimate_seconds()
     images = sum({cell.condition.dataset: cell.source.count for cell in plan.cells}.values())
-    facts = {
+    facts: dict[str, Any] = {
         "cells": len(plan.cells),
         "stored": plan.reused,
         "images": images,
         "predictions": plan.images,
         "seconds": round(seconds, 1),
         "labels": {cell.model.spec.name: str(cell.space) for cell in plan.cells},
-        "notes": list(notes_on(plan)),
+        "notes": [*notes_on(plan), *expected_costs(plan)],
         "problems": [problem._asdict() for problem in plan.problems],
     }
     if as_json:
@@ -258,7 +258,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         f"stored. {counted(plan.images, 'prediction')} missing, about {duration(seconds)} on this machine."
     )
     print_labels({(cell.model.spec.name, cell.condition.dataset): str(cell.space) for cell in plan.cells})
-    for note in notes_on(plan):
+    for note in facts["notes"]:
         typer.echo(f"note: {printable(note)}", err=True)
     for problem in plan.problems:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)

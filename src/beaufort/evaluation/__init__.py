@@ -15,6 +15,7 @@ from beaufort.evaluation.execution import (
     RunOutcome,
     common_outputs,
     execute,
+    expected_costs,
     predict_gaps,
 )
 from beaufort.evaluation.lazy_models import LazyModel
@@ -58,6 +59,7 @@ __all__ = [
     "check_models",
     "common_outputs",
     "execute",
+    "expected_costs",
     "import_ray",
     "measure_costs",
     "notes_on",

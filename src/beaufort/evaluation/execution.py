@@ -19,6 +19,7 @@ import pyarrow as pa
 from beaufort._core.errors import OptionError
 from beaufort.data import Problem
 from beaufort.evaluation.engines import Engine, LocalEngine, NodeSpeed, ProcessEngine
+from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.options import EngineOptions, LocalOptions, ProcessOptions, RayOptions
 from beaufort.evaluation.planning import Facts, Plan, PlannedCell
@@ -36,6 +37,7 @@ from beaufort.evaluation.tasks import (
     TaskFailure,
     TaskSplitter,
 )
+from beaufort.models import ChatClassifier, FilteredModel, Usage
 from beaufort.store import Listing, Store, read_state
 from beaufort.suites import Suite
 
@@ -134,6 +136,7 @@ def execute(
     origin = provenance()
     runner = _runner(plan, engine.thread_count if isinstance(engine, LocalOptions) else 1)
     models = runner.models
+    asked = {model: usage for model in models if (usage := _usage(model)) is not None}
     for model in {cell.model for cell in plan.cells}:
         if not isinstance(engine, LocalOptions) or model not in models:
             model.unload()
@@ -167,7 +170,7 @@ def execute(
     return RunOutcome(
         tuple(_result(cell, each, done) for cell, each in both if each is not None),
         (*plan.problems, *run.sorted_problems(writer.unread)),
-        tuple(dict.fromkeys((*notes_on(plan), *run.notes, *writer.notes))),
+        tuple(dict.fromkeys((*notes_on(plan), *run.notes, *writer.notes, *_costs(asked)))),
         tuple(_failure(plan, failure) for failure in run.failures),
         nodes,
         reader,
@@ -318,6 +321,34 @@ class _Run:
         return tuple(sorted(found, key=lambda problem: place[problem.id]))
 
 
+def _usage(model: LazyModel) -> Usage | None:
+    """Return the requests of a chat model so far; None for other models."""
+    return _chat_model(model).usage() if model.spec.outcomes else None
+
+
+def _chat_model(model: LazyModel) -> ChatClassifier:
+    loaded = model.load()
+    chat = loaded.model if isinstance(loaded, FilteredModel) else loaded
+    assert isinstance(chat, ChatClassifier)
+    return chat
+
+
+def _costs(asked: Mapping[LazyModel, Usage]) -> Iterator[str]:
+    """Yield what the requests of each chat model took since the run began, in all processes."""
+    for model, before in asked.items():
+        yield _chat_model(model).cost_note(before)
+
+
+def expected_costs(plan: Plan) -> Iterator[str]:
+    """Yield the number of requests of each chat model for the missing predictions, and their cost."""
+    missing: dict[LazyModel, int] = {}
+    for cell in plan.cells:
+        if cell.gaps and cell.model.spec.outcomes:
+            missing[cell.model] = missing.get(cell.model, 0) + cell.images
+    for model, count in missing.items():
+        yield _chat_model(model).cost_note(expected=count)
+
+
 def _failure(plan: Plan, failure: TaskFailure) -> str:
     names = sorted({plan.cells[number].model.spec.name for number in failure.cells})
     condition = plan.cells[failure.cells[0]].condition
@@ -358,8 +389,9 @@ def _record_of(cells: Sequence[PlannedCell]) -> tuple[Facts, Facts]:
 
 
 def common_outputs(cells: Sequence[PlannedCell]) -> int | None:
-    """Return the number of outputs of the models; None if it is unknown or differs."""
-    outputs = {one.model.spec.classes for one in cells}
+    """Return the number of outputs of the models that stand for classes; None if it is unknown or differs."""
+    specs = [one.model.spec for one in cells]
+    outputs = {None if spec.classes is None else spec.classes - spec.outcomes for spec in specs}
     return outputs.pop() if len(outputs) == 1 else None
 
 

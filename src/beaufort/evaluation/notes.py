@@ -34,7 +34,7 @@ def _fewer_classes(plan: Plan) -> Iterator[str]:
         chosen = suite is not None and (suite.labels is not None or suite.classes is not None)
         if chosen or not dataset.by_name or space.outputs is None or space.convention == "all":
             continue
-        classes, count = len(space.outputs), space.count or 0
+        classes, count = len(space.outputs), space.class_outputs
         if classes < count and max(map(len, space.outputs)) == 1:
             yield (
                 f"accuracies on {dataset.name} are {classes:,}-way: of the {count:,} outputs of "

@@ -143,6 +143,8 @@ class Plan:
         todo: dict[LazyModel, dict[int, int]] = {}
         for cell in self.cells:
             if cell.gaps:
+                if cell.model.spec.outcomes:
+                    continue  # a chat model, whose requests may be paid
                 passes = shift.passes if isinstance(shift := cell.condition.shift, Demanding) else 1
                 one = todo.setdefault(cell.model, {})
                 one[cell.source_index] = one.get(cell.source_index, 0) + passes * cell.images
@@ -412,7 +414,12 @@ def space_of(
     return find_label_space(
         DatasetLabels(dataset.name, dataset.classes, used, dataset.by_name),
         ModelOutputs(
-            spec.name, spec.classes, spec.class_names, spec.label_space, suite.label_space if suite else None
+            spec.name,
+            spec.classes,
+            spec.class_names,
+            spec.label_space,
+            suite.label_space if suite else None,
+            spec.outcomes,
         ),
         labels=labels,
         convention=convention,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from beaufort._core.arrays import Images, on_host
 from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.backends import explain_device_errors
 from beaufort.evaluation.batches import Batch
-from beaufort.models import Model, ModelError, StatefulModel
+from beaufort.models import ChatClassifier, Model, ModelError, StatefulModel
 from beaufort.models.filtered import FilteredModel
 from beaufort.models.network import Network
 from beaufort.models.scoring import (
@@ -46,6 +47,7 @@ def predict(
     Other models are run at once. Kept logits are those of the model, before the label space.
     """
     condition = batch.condition
+    model = _for_images(model, batch.ids, labels, space)
     if condition.needs_model:  # images depend on the model, as in an attack
         assert isinstance(condition.shift, ModelShift)
         logits = condition.shift.predict(model, images, ids=batch.ids, labels=labels, space=space, seed=seed)
@@ -78,6 +80,14 @@ def predict(
     _check_classes(model, np.shape(logits), space)
     result = _scored(np.asarray(logits, np.float32), labels, space, keep_logits=keep_logits)
     return lambda: result
+
+
+def _for_images(model: Model, ids: Sequence[str], labels: NDArray[np.int64], space: LabelSpace) -> Model:
+    """Return a chat model that knows the ids and labels of the images; other models unchanged."""
+    if isinstance(model, FilteredModel):
+        inner = _for_images(model.model, ids, labels, space)
+        return model if inner is model.model else replace(model, model=inner)
+    return model.for_images(ids, labels, space) if isinstance(model, ChatClassifier) else model
 
 
 def _check_classes(model: Model, shape: tuple[int, ...], space: LabelSpace) -> None:

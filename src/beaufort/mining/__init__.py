@@ -7,7 +7,6 @@ and needs neither a GPU nor weights. `select_images` keeps what surrogate models
 
 from __future__ import annotations
 
-from beaufort.mining.chat_models import ChatModel, HttpChatModel, TransformersChatModel, load_chat_model
 from beaufort.mining.composite import SURFACES, CompositeGenerator
 from beaufort.mining.conditional import ConditionalGenerator, ConditionPair, UNetRecipe, train_conditional
 from beaufort.mining.diffusion import RETOUCHES, DiffusionGenerator, RetouchGenerator
@@ -74,7 +73,6 @@ __all__ = [
     "SCORINGS",
     "SURFACES",
     "TEMPLATES",
-    "ChatModel",
     "ChoiceOutcome",
     "ChoiceReply",
     "ChoiceScores",
@@ -85,7 +83,6 @@ __all__ = [
     "FolderGenerator",
     "GeneratedImage",
     "Generator",
-    "HttpChatModel",
     "MinedSelection",
     "MinedSet",
     "MiningError",
@@ -96,7 +93,6 @@ __all__ = [
     "SetImage",
     "SetPredictions",
     "SetScore",
-    "TransformersChatModel",
     "TwoWayQuestion",
     "UNetRecipe",
     "ask_about_set",
@@ -107,7 +103,6 @@ __all__ = [
     "generate",
     "hardness",
     "hardness_curve",
-    "load_chat_model",
     "load_generator",
     "make_plan",
     "make_questions",

@@ -17,8 +17,8 @@ from beaufort._core.validation import validate_choice, validate_count, validate_
 from beaufort.data.images import read_image
 from beaufort.mining.composite import ON_OBJECT, category_images, images_digest, read_cutout
 from beaufort.mining.plan import MiningError, OmittedImage, PlanItem
+from beaufort.models.chat_client import DTYPES
 
-DTYPES = ("float32", "float16", "bfloat16")
 RETOUCHES = {"image-to-image": "Img2Img", "inpainting": "Inpaint"}
 """Tasks that change photos, and the part of the names of diffusers' classes for them."""
 

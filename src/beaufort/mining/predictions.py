@@ -196,5 +196,5 @@ def _other_names(spec: ModelSpec, space: LabelSpace, categories: int) -> tuple[s
     names = spec.class_names
     if names is None and (spec.label_space == _IMAGENET or spec.classes == _IMAGENET_OUTPUTS):
         names = class_names(_IMAGENET)
-    rest = space.rest if space.outputs is not None else range(categories, spec.classes or 0)
+    rest = space.competing if space.outputs is not None else range(categories, spec.classes or 0)
     return tuple(names[output] if names else f"output {output}" for output in rest)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -20,11 +17,12 @@ from beaufort._core.validation import validate_choice
 from beaufort.data import Dataset
 from beaufort.data.labels import Grouping
 from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
-from beaufort.mining.chat_models import ChatModel, NoChatReplyError
 from beaufort.mining.export import open_set
 from beaufort.mining.names import display_name, synonyms
 from beaufort.mining.plan import MiningError
 from beaufort.mining.predictions import OTHER, SetPredictions, predict_set
+from beaufort.models.chat_client import ChatModel, NoReply, reply_concurrently
+from beaufort.models.name_matching import NameMatcher
 
 if TYPE_CHECKING:
     from beaufort.evaluation import Progress
@@ -78,7 +76,7 @@ class ChoiceReply:
 
     question: TwoWayQuestion
     reply: str
-    problem: Literal["", "refused", "unreadable"] = ""
+    problem: NoReply = ""
     """Why the model gave no reply, if it gave none; `reply` contains details then."""
 
 
@@ -181,13 +179,11 @@ def ask_questions(
         def ask(question: TwoWayQuestion) -> ChoiceReply:
             pixels = data[places[question.image]].image
             image = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-            try:
-                return ChoiceReply(question, model.reply(image, question.text))
-            except NoChatReplyError as error:
-                return ChoiceReply(question, str(error), error.outcome)
+            reply = model.reply(image, question.text)
+            return ChoiceReply(question, reply.text, reply.problem)
 
         missing = [question for question in questions if question.key not in replies]
-        arriving = _concurrently(ask, missing, model.concurrency)
+        arriving = reply_concurrently(ask, missing, model.concurrency)
         for number, reply in enumerate(arriving, len(questions) - len(missing) + 1):
             question = reply.question
             values = (
@@ -200,30 +196,6 @@ def ask_questions(
             if progress is not None:
                 progress(number, len(questions))
     return tuple(replies[question.key] for question in questions)
-
-
-def _concurrently(
-    ask: Callable[[TwoWayQuestion], ChoiceReply], questions: Sequence[TwoWayQuestion], requests: int
-) -> Iterator[ChoiceReply]:
-    """Yield replies as they arrive; after an error, only replies to questions that were already sent."""
-    if requests == 1:
-        yield from map(ask, questions)
-        return
-    waiting = iter(questions)
-    with ThreadPoolExecutor(requests) as pool:
-        sent = {pool.submit(ask, question) for question in islice(waiting, requests)}
-        error: BaseException | None = None
-        while sent:
-            done, sent = wait(sent, return_when=FIRST_COMPLETED)
-            for future in done:
-                if problem := future.exception():
-                    error = error or problem
-                    continue
-                yield future.result()
-                if error is None:
-                    sent |= {pool.submit(ask, question) for question in islice(waiting, 1)}
-        if error is not None:
-            raise error
 
 
 def ask_about_set(
@@ -332,7 +304,8 @@ def score_reply(reply: str, label: str, distractor: str, *, scoring: str = "whol
     """
     text, names = reply.lower(), (_names(label), _names(distractor))
     if validate_choice("scoring", scoring, SCORINGS) == "whole-words":
-        right, wrong = _named(text, *names)
+        named = NameMatcher(names).named(text)
+        right, wrong = 0 in named, 1 in named
     else:
         for pair in _NESTED:
             if set(pair) == {display_name(label), display_name(distractor)}:
@@ -346,21 +319,6 @@ def score_reply(reply: str, label: str, distractor: str, *, scoring: str = "whol
 
 def _names(category: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((display_name(category), *(name.lower() for name in synonyms(category)))))
-
-
-def _named(text: str, first: Sequence[str], second: Sequence[str]) -> tuple[bool, bool]:
-    """Return whether a text has a name of each list; a longer name takes the words it covers."""
-    found = [False, False]
-    names = [(name, side) for side, names in enumerate((first, second)) for name in names]
-    for name, side in sorted(names, key=lambda pair: -len(pair[0])):
-        # whole words, also in the plural; spaces and hyphens are equivalent
-        words = [re.escape(word) for word in re.split(r"[\s_-]+", name) if word]
-        pattern = re.compile(r"(?<!\w)" + r"[\s_-]+".join(words) + r"(?:e?s)?(?!\w)")
-        if pattern.search(text):
-            found[side] = True
-            if not any(other == name and own != side for other, own in names):
-                text = pattern.sub(" \0 ", text)  # a word that no name contains
-    return found[0], found[1]
 
 
 # The file of replies: a header, then a line for each

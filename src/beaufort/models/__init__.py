@@ -13,6 +13,15 @@ from __future__ import annotations
 
 from beaufort._core.optional import prepare_torchvision
 from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its entry of the catalog
+from beaufort.models._reply_file import Usage
+from beaufort.models.chat import BudgetError, ChatClassifier
+from beaufort.models.chat_client import (
+    ChatModel,
+    ChatReply,
+    HttpChatModel,
+    TransformersChatModel,
+    load_chat_model,
+)
 from beaufort.models.filtered import FilteredModel, with_filter
 from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
 from beaufort.models.network import Network
@@ -34,7 +43,12 @@ __all__ = [
     "IMAGENET_STD",
     "UNKNOWN",
     "Adapter",
+    "BudgetError",
+    "ChatClassifier",
+    "ChatModel",
+    "ChatReply",
     "FilteredModel",
+    "HttpChatModel",
     "Logits",
     "Model",
     "ModelError",
@@ -43,9 +57,12 @@ __all__ = [
     "Network",
     "Preprocessing",
     "StatefulModel",
+    "TransformersChatModel",
+    "Usage",
     "adapter_of",
     "adapters",
     "as_model",
+    "load_chat_model",
     "load_model",
     "model_names",
     "models",

@@ -231,10 +231,14 @@ class Service:
     def _secret(self) -> str:
         return "" if self.token is None else os.environ.get(self.token, "").strip()
 
-    def _clean(self, text: str) -> str:
-        """Remove the token, which a service may send back, and control characters."""
+    def without_token(self, text: str) -> str:
+        """Remove the token, which a service may send back."""
         secret = self._secret()
-        return printable(without_secrets(text.replace(secret, "…") if secret else text))
+        return text.replace(secret, "…") if secret else text
+
+    def _clean(self, text: str) -> str:
+        """Remove the token and control characters."""
+        return printable(without_secrets(self.without_token(text)))
 
 
 def _png(image: NDArray[Any]) -> str:

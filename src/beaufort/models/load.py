@@ -98,6 +98,7 @@ _register(
     *("torch", "torchvision", "open_clip"),
 )
 _register("http", "https://host/classify", "web service that returns logits")
+_register("chat", "chat:http://host/v1#name", "vision-language model that is asked for the class")
 _register("demo", "demo:digits", "example models: digits, and efficientnet-lite0 for photos", "onnxruntime")
 
 

@@ -73,6 +73,11 @@ class ModelSpec:
         return self.preprocessing.size
 
     @property
+    def outcomes(self) -> int:
+        """Number of outputs after the classes that stand for replies without a prediction, of chat models."""
+        return len((self.details or {}).get("outcomes", ()))
+
+    @property
     def digest(self) -> str:
         """A hash of the weights, the preprocessing and `details`; `unknown` if the weights are.
 

@@ -35,8 +35,10 @@ def load(text: str, **options: Unpack[TorchOptions]) -> Network:
         processor = transformers.AutoImageProcessor.from_pretrained(text, **how)
     except (OSError, ValueError) as error:
         message = " ".join(str(error).split())
+        unknown = "Unrecognized configuration class" in message
+        hint = f"; for a vision-language model, write chat:transformers:{text}" if unknown else ""
         raise ModelError(
-            f"transformers cannot load an image classifier from {text!r}: {message:.300}"
+            f"transformers cannot load an image classifier from {text!r}: {message:.300}{hint}"
         ) from None
     if options.get("classes") is None:
         labels = module.config.id2label

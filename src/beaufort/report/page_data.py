@@ -23,7 +23,7 @@ from beaufort.report.figure_numbers import (
 )
 from beaufort.report.headline import headline
 from beaufort.report.wording import class_name, class_names_of, words
-from beaufort.results import BINS, Calibration, Scores
+from beaufort.results import BINS, Calibration, Scores, output_name
 
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
@@ -62,7 +62,8 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
     results = scores.results
     mapped = any(not results.space(one.model).identity for one in scores.models)  # then others have no number
     data["classes"] = {
-        str(label): "another class" if mapped and label >= len(classes) else class_name(classes, label)
+        str(label): output_name(results, label)
+        or ("another class" if mapped and label >= len(classes) else class_name(classes, label))
         for label in sorted(used)
     }
     return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beaufort._core.text import counted
@@ -9,7 +10,7 @@ from beaufort.corruptions import SUBSETS, corruptions
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.report.wording import ARROWS, units, words
-from beaufort.results import Linear, Scores
+from beaufort.results import Linear, ReplyScores, Scores, score_replies
 
 _WIDE = 6
 """Largest number of models that are columns; more models are rows."""
@@ -102,8 +103,28 @@ def optional_tables(scores: Scores) -> dict[str, Table]:
         "C-bar": _unseen_table(scores),
         "groups": _group_table(scores),
         "training runs": _seeds_table(scores),
+        "replies": reply_table(score_replies(scores.results, [model.model for model in scores.models])),
     }
     return {title: table for title, table in tables.items() if table is not None}
+
+
+def reply_table(replies: Sequence[ReplyScores]) -> Table | None:
+    """Return the outcomes of the replies of chat models; None if there are none."""
+    if not replies:
+        return None
+    names = list(replies[0].outcomes)
+    rows: _Rows = [
+        (one.model, one.title, *(one.outcomes[name] for name in names), one.position_bias) for one in replies
+    ]
+    caption = (
+        "Replies of chat models without a prediction, in percent; they count as errors. Refused: the model "
+        "or its service declined; unreadable: no class was named; several: more than one was; inconsistent: "
+        "the replies to both orders of the names differ. Position bias: choices from the first half of the "
+        "names minus those from the second half, whose order is random. Means over corruptions, with "
+        f"{100 * replies[0].level:g} % intervals over images."
+    )
+    header = ("Model", "Images", *(name.capitalize() for name in names), "Position bias")
+    return Table(caption, header, tuple(rows), ("", "", *("lower" for _ in names), ""))
 
 
 def _movement_table(scores: Scores) -> Table | None:

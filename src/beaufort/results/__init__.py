@@ -41,6 +41,7 @@ from beaufort.results.other_models import ListedStore
 from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
 from beaufort.results.predictions import Predictions, SharedPredictions
 from beaufort.results.publishing import publish
+from beaufort.results.replies import ReplyScores, output_name, score_replies
 from beaufort.results.results import Results, join_results, pair_parts
 from beaufort.results.run import Run, Stop, evaluate, plan_run
 from beaufort.results.scores import GroupScores, ModelScores, Scores
@@ -91,6 +92,7 @@ __all__ = [
     "PmScore",
     "PredictionSetScore",
     "Predictions",
+    "ReplyScores",
     "Rerun",
     "ResultBaseline",
     "ResultSetting",
@@ -126,6 +128,7 @@ __all__ = [
     "open_results",
     "open_targets",
     "order_of",
+    "output_name",
     "pair_parts",
     "plan_images",
     "plan_run",
@@ -138,6 +141,7 @@ __all__ = [
     "scalars",
     "score",
     "score_abstention",
+    "score_replies",
     "selective_by_severity",
     "shift_scores",
     "spread_of_accuracies",

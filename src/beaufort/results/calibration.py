@@ -225,7 +225,7 @@ def _spread(gaps: Floats, counts: Floats, confident: Floats) -> Floats:
 def _folded(gap: Floats, spread: Floats) -> Floats:
     """The expected size of normal numbers around `gap`."""
     wide = np.maximum(spread, 1e-300)
-    ratio = gap / wide
+    ratio = np.minimum(gap / wide, 1e3)  # larger ones would overflow, and change nothing
     inside = np.array([math.erf(one / math.sqrt(2)) for one in ratio])
     size: Floats = wide * math.sqrt(2 / math.pi) * np.exp(-(ratio**2) / 2) + gap * inside
     return size

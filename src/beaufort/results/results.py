@@ -118,7 +118,7 @@ class Results:
     def class_count(self) -> int | None:
         """Number of classes of the models; None if it is unknown, or differs between models."""
         counts = {
-            self.space(model).column_count or self.outputs or len(self.classes) for model in self.models
+            self.space(model).class_columns or self.outputs or len(self.classes) for model in self.models
         }
         return (counts.pop() or None) if len(counts) == 1 else None
 

@@ -99,6 +99,8 @@ def check_model(
     findings = list(_returns_logits(trial, model.spec))
     if any(finding.level != "warning" for finding in findings):
         return findings
+    if model.spec.outcomes:
+        return findings + _replies(trial)  # the other contracts are about networks, and requests may be paid
     if infinite := is_finite(trial):
         return findings + infinite  # distances would be meaningless
     for contract in MODEL_CONTRACTS.values():
@@ -111,6 +113,21 @@ def check_model(
         if labels is not None and not fits and len(images) >= LEAST_IMAGES:
             findings += _accuracy(measure_accuracy(unchecked, images, labels, space=space, classes=classes))
     return findings
+
+
+def _replies(trial: _Trial) -> list[ModelFinding]:
+    """Return a problem if most replies of a chat model name no class."""
+    classes = trial.logits.shape[1] - trial.spec.outcomes
+    names = trial.spec.class_names or ()
+    failed = [names[int(place)] for place in trial.logits.argmax(axis=1) if place >= classes]
+    if 2 * len(failed) <= len(trial.images):
+        return []
+    message = (
+        f"{len(failed)} of {len(trial.images)} replies are no prediction: {', '.join(sorted(set(failed)))}"
+    )
+    return [
+        ModelFinding("replies", "problem", message, "change question, answer or max_tokens, or add synonyms")
+    ]
 
 
 def measure_accuracy(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 
@@ -68,6 +68,8 @@ class ModelOutputs:
     """A name of `class_lists`, or another text."""
     suite_space: str | None = None
     """The class list of the suite, which the outputs may have if the model does not name them."""
+    outcomes: int = 0
+    """Number of outputs after the classes, as of `LabelSpace`."""
 
     @property
     def description(self) -> str:
@@ -136,6 +138,12 @@ def find_label_space(
         labels: `identity`; outputs by class, or a JSON file of them; a space; by default, matched by names.
         convention: `restricted` by default.
     """
+    if outputs.outcomes and not (isinstance(labels, LabelSpace) and labels.outcomes):
+        assert outputs.count is not None
+        names = None if outputs.names is None else outputs.names[: -outputs.outcomes]
+        of_classes = replace(outputs, count=outputs.count - outputs.outcomes, names=names, outcomes=0)
+        found = find_label_space(data, of_classes, labels=labels, convention=convention)
+        return replace(found, count=outputs.count, outcomes=outputs.outcomes)
     found = _space(data, outputs, labels)
     if convention is not None:
         check_convention(convention)
@@ -146,7 +154,7 @@ def find_label_space(
                 f"outputs of {outputs.model}",
                 _GROUP,
             )
-        found = LabelSpace(found.count, found.outputs, convention)
+        found = replace(found, convention=convention)
     if found.identity and outputs.count is not None and int(data.used.max(initial=0)) >= outputs.count:
         raise LabelError(
             f"labels of {data.name} must be below {outputs.count}, the number of outputs of {outputs.model}, "

@@ -66,6 +66,9 @@ class LabelSpace:
     outputs: tuple[tuple[int, ...], ...] | None = None
     """The outputs that count as each class, possibly none; None if labels are indices of outputs."""
     convention: str = "restricted"
+    outcomes: int = 0
+    """Number of outputs after the classes of the model, which stand for replies without a prediction; they
+    compete under both conventions, and are the last columns."""
 
     def __post_init__(self) -> None:
         check_convention(self.convention)
@@ -81,7 +84,7 @@ class LabelSpace:
         if len(set(every)) != len(every):
             twice = next(output for output in every if every.count(output) > 1)
             raise LabelError(f"output {twice} of the label space belongs to two classes")
-        plain = outputs == tuple((output,) for output in range(self.count))
+        plain = outputs == tuple((output,) for output in range(self.count - self.outcomes))
         object.__setattr__(self, "outputs", None if plain else outputs)
 
     @property
@@ -93,9 +96,9 @@ class LabelSpace:
         if self.outputs is None:
             return "labels are numbers of outputs; every output competes (convention all)"
         competing = "only these compete" if self.convention == "restricted" else "every output competes"
-        classes, belonging = len(self.outputs), sum(map(len, self.outputs))
+        classes, belonging, count = len(self.outputs), sum(map(len, self.outputs)), self.class_outputs
         return (
-            f"{classes:,} class{'es' * (classes != 1)}, from {belonging:,} of {self.count:,} outputs; "
+            f"{classes:,} class{'es' * (classes != 1)}, from {belonging:,} of {count:,} outputs; "
             f"{competing} (convention {self.convention})"
         )
 
@@ -105,29 +108,42 @@ class LabelSpace:
         belonging = {output for some in self.outputs or () for output in some}
         return tuple(output for output in range(self.count or 0) if output not in belonging)
 
+    @property
+    def class_outputs(self) -> int:
+        """Number of outputs of the model that stand for classes; 0 if it is unknown."""
+        return (self.count or 0) - self.outcomes if self.count else 0
+
+    @cached_property
+    def competing(self) -> tuple[int, ...]:
+        """Outputs that belong to no class, but compete."""
+        return self.rest if self.convention == "all" else self.rest[len(self.rest) - self.outcomes :]
+
     @cached_property
     def columns(self) -> dict[int, int]:
         """Column by output."""
         classes = self.outputs or ()
         columns = {output: label for label, some in enumerate(classes) for output in some}
-        if self.convention == "all":
-            columns |= {output: len(classes) + place for place, output in enumerate(self.rest)}
-        return columns
+        return columns | {output: len(classes) + place for place, output in enumerate(self.competing)}
 
     @property
     def column_count(self) -> int | None:
         """Number of columns."""
         if self.outputs is None:
             return self.count
-        return len(self.outputs) + (len(self.rest) if self.convention == "all" else 0)
+        return len(self.outputs) + len(self.competing)
+
+    @property
+    def class_columns(self) -> int | None:
+        """Number of columns that stand for classes; the others are outcomes."""
+        count = self.column_count
+        return None if count is None else count - self.outcomes
 
     @property
     def is_trivial(self) -> bool:
         """Whether only one class competes, so that it is predicted for all images."""
         if self.outputs is None:
-            return self.count == 1
-        others = self.rest if self.convention == "all" else ()
-        return sum(map(bool, self.outputs)) + len(others) == 1
+            return self.class_columns == 1
+        return sum(map(bool, self.outputs)) + len(self.competing) - self.outcomes == 1
 
     def apply(self, logits: Any) -> Any:
         """Convert logits of all outputs, an array or a tensor `(images, outputs)`, to logits of the columns.
@@ -147,15 +163,15 @@ class LabelSpace:
             made = logits[:, places].amax(dim=2)
             if empty.any():
                 made = made.masked_fill(torch.as_tensor(empty, device=logits.device), -torch.inf)
-            if self.convention == "restricted":
+            if not self.competing:
                 return made
-            rest = torch.as_tensor(self.rest, dtype=torch.int64, device=logits.device)
+            rest = torch.as_tensor(self.competing, dtype=torch.int64, device=logits.device)
             return torch.cat([made, logits[:, rest]], dim=1)
         made = logits[:, members].max(axis=2)
         made[:, empty] = -np.inf
-        if self.convention == "restricted":
+        if not self.competing:
             return made
-        return np.concatenate([made, logits[:, np.array(self.rest, np.int64)]], axis=1)
+        return np.concatenate([made, logits[:, np.array(self.competing, np.int64)]], axis=1)
 
     @cached_property
     def _members(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -167,16 +183,18 @@ class LabelSpace:
 
     def facts(self) -> dict[str, Any]:
         """Return all that can change a prediction as JSON values; nothing if labels are outputs."""
+        outcomes = {"outcomes": self.outcomes} if self.outcomes else {}
         if self.outputs is None:
-            return {}
+            return {**outcomes, "count": self.count} if outcomes else {}
         short = [some[0] if len(some) == 1 else list(some) for some in self.outputs]
-        return {"count": self.count, "outputs": short, "convention": self.convention}
+        return {"count": self.count, "outputs": short, "convention": self.convention, **outcomes}
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> LabelSpace:
         """Return the space that `facts` describes."""
+        outcomes = facts.get("outcomes", 0)
         if "outputs" not in facts:
-            return cls()
+            return cls(facts.get("count"), outcomes=outcomes)
         outputs: Sequence[Any] = facts["outputs"]
         listed = tuple(tuple(some) if isinstance(some, list) else (some,) for some in outputs)
-        return cls(facts["count"], listed, facts["convention"])
+        return cls(facts["count"], listed, facts["convention"], outcomes)

@@ -10,29 +10,45 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
 
 from PIL import Image
 
+from beaufort._core.errors import OptionError
 from beaufort._core.optional import require
-from beaufort._core.text import without_secrets
+from beaufort._core.text import encodable, without_secrets
 from beaufort._core.validation import validate_choice, validate_integer, validate_positive
-from beaufort.mining.diffusion import DTYPES
-from beaufort.mining.plan import MiningError
 from beaufort.models.http import RejectedRequestError, Service, validate_address
+from beaufort.models.spec import ModelError, declared_weights, digest_of_files
 
 _MAX_BYTES = 1 << 22
 """Largest response of a service."""
 
+DTYPES = ("float32", "float16", "bfloat16")
 
-class NoChatReplyError(MiningError):
-    """A question to which a model gives no usable reply, although others may have one."""
+NoReply = Literal["", "refused", "unreadable"]
+"""Why a model gave no reply; empty if it gave one."""
 
-    def __init__(self, outcome: Literal["refused", "unreadable"], message: str) -> None:
-        super().__init__(message)
-        self.outcome = outcome
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """A model's reply to a question about an image."""
+
+    text: str
+    """The reply, or details on why there is none."""
+    problem: NoReply = ""
+    input_tokens: int = 0
+    """Number of tokens that the service counted; 0 if it does not count them."""
+    output_tokens: int = 0
 
 
 class ChatModel(Protocol):
@@ -43,12 +59,41 @@ class ChatModel(Protocol):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Everything that can change a reply, as plain values; at least `name`."""
+        """The name, the place and the options, as plain values; at least `name`."""
         ...
 
-    def reply(self, image: Image.Image, question: str) -> str:
-        """Return the model's reply as free text; `NoChatReplyError` if there is none for this image."""
+    @property
+    def weights(self) -> str:
+        """Identity of the weights: a digest, or what the user declares."""
         ...
+
+    def reply(self, image: Image.Image, question: str) -> ChatReply:
+        """Return the model's reply, or why it gives none for this image."""
+        ...
+
+
+def reply_concurrently(
+    ask: Callable[[_Item], _Result], items: Iterable[_Item], requests: int
+) -> Iterator[_Result]:
+    """Yield results as they arrive; after an error, only those of items that were already sent."""
+    if requests == 1:
+        yield from map(ask, items)
+        return
+    waiting = iter(items)
+    with ThreadPoolExecutor(requests) as pool:
+        sent = {pool.submit(ask, item) for item in islice(waiting, requests)}
+        error: BaseException | None = None
+        while sent:
+            done, sent = wait(sent, return_when=FIRST_COMPLETED)
+            for future in done:
+                if problem := future.exception():
+                    error = error or problem
+                    continue
+                yield future.result()
+                if error is None:
+                    sent |= {pool.submit(ask, item) for item in islice(waiting, 1)}
+        if error is not None:
+            raise error
 
 
 class HttpChatModel:
@@ -57,6 +102,8 @@ class HttpChatModel:
     Args:
         address: URL without `/chat/completions`, such as `http://127.0.0.1:8000/v1`.
         model: name of the model in the service.
+        version: identity of the weights, which changes whenever replies may change; by default, the name and
+            the address identify them.
         token: *name* of the environment variable with the key; neither is printed or stored.
         temperature: sampling temperature; 0 takes the most probable token.
         max_tokens: longest reply.
@@ -72,6 +119,7 @@ class HttpChatModel:
         address: str,
         model: str,
         *,
+        version: str | None = None,
         token: str | None = None,
         temperature: float = 0.0,
         max_tokens: int = 64,
@@ -88,6 +136,7 @@ class HttpChatModel:
         validate_address(url)
         self._model, self._temperature, self._max_tokens = model, temperature, max_tokens
         self._address = without_secrets(address)
+        self._version = None if version is None else declared_weights(str(version))
         self._service = Service(
             *(url, token, timeout, retries, None),
             sleep=self._pace.pause,
@@ -106,7 +155,12 @@ class HttpChatModel:
             "max_tokens": self._max_tokens,
         }
 
-    def reply(self, image: Image.Image, question: str) -> str:
+    @property
+    def weights(self) -> str:
+        """The version, or the name and the address."""
+        return self._version or f"declared:{self._model} at {self._address}"
+
+    def reply(self, image: Image.Image, question: str) -> ChatReply:
         """Return the service's reply."""
         buffer = io.BytesIO()
         image.convert("RGB").save(buffer, "PNG")
@@ -123,9 +177,10 @@ class HttpChatModel:
             values = self._service.post(json.dumps(request).encode(), _MAX_BYTES)
         except RejectedRequestError as error:
             if error.status in _REFUSALS and _POLICY.search(str(error)):
-                raise NoChatReplyError("refused", str(error)) from None
+                return ChatReply(str(error), "refused")
             raise
-        return _reply_of(values)
+        text, problem = _text_of(values)
+        return ChatReply(encodable(self._service.without_token(text)), problem, *_tokens_of(values))
 
 
 _LONGEST_WAIT_S = 600.0
@@ -136,22 +191,32 @@ _POLICY = re.compile(
 """Words of services that reject an image or a question because of its content."""
 
 
-def _reply_of(values: Mapping[str, Any]) -> str:
-    """Return the text of a chat completion."""
+def _text_of(values: Mapping[str, Any]) -> tuple[str, NoReply]:
+    """Return the text of a chat completion, and why there is none."""
     choice: Any = None
     with contextlib.suppress(AttributeError, KeyError, IndexError, TypeError):
         choice = values["choices"][0]
         message = choice["message"]
         if isinstance(refusal := message.get("refusal"), str) and refusal:
-            raise NoChatReplyError("refused", refusal)
+            return refusal, "refused"
         content = message.get("content")
         if isinstance(content, list):  # parts, of which some services return several
             content = "".join(part["text"] for part in content if part.get("type") == "text")
         if isinstance(content, str) and content.strip():
-            return content
+            return content, ""
     if isinstance(choice, dict) and choice.get("finish_reason") == "content_filter":
-        raise NoChatReplyError("refused", "content_filter")
-    raise NoChatReplyError("unreadable", json.dumps(values)[:1000])
+        return "content_filter", "refused"
+    return json.dumps(values)[:1000], "unreadable"
+
+
+def _tokens_of(values: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the numbers of input and output tokens of a chat completion; 0 if they are missing."""
+    usage = values.get("usage")
+    if not isinstance(usage, dict):
+        return 0, 0
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    first, second = (one if type(one) is int and 0 <= one < 1 << 40 else 0 for one in counts)
+    return first, second
 
 
 class _Pace:
@@ -186,14 +251,23 @@ class TransformersChatModel:
         device: cpu, cuda or cuda:1.
         dtype: float32, float16 or bfloat16.
         max_tokens: longest reply; decoding is greedy.
+        version: as for `HttpChatModel`; by default, the digest of the files in the folder, or the commit on
+            the hub, identifies the weights.
     """
 
     concurrency = 1
 
     def __init__(
-        self, model: str, *, device: str = "cpu", dtype: str = "float32", max_tokens: int = 64
+        self,
+        model: str,
+        *,
+        device: str = "cpu",
+        dtype: str = "float32",
+        max_tokens: int = 64,
+        version: str | None = None,
     ) -> None:
         self._model, self._device, self._max_tokens = model, device, max_tokens
+        self._version = None if version is None else declared_weights(str(version))
         self._dtype = validate_choice("dtype", dtype, DTYPES)
 
     @property
@@ -207,7 +281,17 @@ class TransformersChatModel:
             "max_tokens": self._max_tokens,
         }
 
-    def reply(self, image: Image.Image, question: str) -> str:
+    @cached_property
+    def weights(self) -> str:
+        """The version, the digest of the folder, or the commit on the hub."""
+        if self._version is not None:
+            return self._version
+        if (folder := Path(self._model)).is_dir():
+            files = sorted(one for one in folder.iterdir() if one.suffix in _FILES)
+            return digest_of_files(files)
+        return f"declared:{self._model}@{getattr(self._loaded[1].config, '_commit_hash', None)}"
+
+    def reply(self, image: Image.Image, question: str) -> ChatReply:
         """Return the model's reply."""
         import torch
 
@@ -220,8 +304,9 @@ class TransformersChatModel:
         inputs = inputs.to(self._device, getattr(torch, self._dtype))
         with torch.inference_mode():
             tokens = network.generate(**inputs, do_sample=False, max_new_tokens=self._max_tokens)
-        reply: str = processor.decode(tokens[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-        return reply.strip()
+        count = inputs["input_ids"].shape[1]
+        text = processor.decode(tokens[0, count:], skip_special_tokens=True).strip()
+        return ChatReply(text, "", count, int(tokens.shape[1]) - count)
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -238,22 +323,27 @@ class TransformersChatModel:
             processor = kinds.AutoProcessor.from_pretrained(self._model, trust_remote_code=False)
         except (OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())
-            raise MiningError(
+            raise ModelError(
                 f"cannot load {self._model!r} as a model for images and text with safetensors: {reason:.300}"
             ) from None
         if not getattr(processor, "chat_template", None):
-            raise MiningError(f"{self._model!r} has no chat template")
+            raise ModelError(f"{self._model!r} has no chat template")
         return processor, network.to(self._device).eval()
 
 
+_FILES = frozenset({".safetensors", ".json", ".model", ".txt", ".jinja"})
+"""Suffixes of the files of a model that can change its replies."""
+
+
 def load_chat_model(text: str, **options: Any) -> ChatModel:
-    """Return a model by its name: `transformers:FOLDER-OR-NAME`, or `http://…/v1#MODEL`.
+    """Return a chat model by its name: `chat:transformers:FOLDER-OR-NAME`, or `chat:http://…/v1#MODEL`.
 
     Args:
-        text: name of the model.
+        text: name of the model; `chat:` may be omitted.
         **options: options of `TransformersChatModel` or `HttpChatModel`.
     """
     model_class: Callable[..., ChatModel]
+    text = text.removeprefix("chat:")
     kind, _, name = text.partition(":")
     address, _, model = text.rpartition("#")
     if kind == "transformers" and name:
@@ -261,7 +351,7 @@ def load_chat_model(text: str, **options: Any) -> ChatModel:
     elif kind in ("http", "https") and address and model:
         model_class, arguments = HttpChatModel, [address, model]
     else:
-        raise MiningError(f"model must be transformers:FOLDER-OR-NAME or http://HOST/v1#MODEL, got {text!r}")
+        raise OptionError(f"model must be transformers:FOLDER-OR-NAME or http://HOST/v1#MODEL, got {text!r}")
     for option in options:
         validate_choice(f"option of {kind} models", option, list(inspect.signature(model_class).parameters))
     return model_class(*arguments, **options)
