@@ -15,8 +15,16 @@ from beaufort._core.errors import OptionError
 from beaufort.evaluation import RunOptions
 from beaufort.metrics import accuracy_at_coverage, area_under_risk_coverage, fit_temperature
 from beaufort.models import as_model
-from beaufort.results import Results, evaluate, open_results, score_abstention, selective_by_severity
-from beaufort.results.abstention import aurc_form, selective_form, stored_logits
+from beaufort.results import (
+    Results,
+    evaluate,
+    gate,
+    open_results,
+    score_abstention,
+    selective_by_severity,
+    sets_by_severity,
+)
+from beaufort.results.abstention import _set_score, aurc_form, selective_form, stored_logits
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 from tests.commands import invoke
@@ -220,3 +228,61 @@ def test_intervals_cover(images: int, accuracy: float, slope: int) -> None:
         first, second = aurc_form(*one).estimate(0.95), selective_form(*one, 0.8).estimate(0.95)
         hits += [first.low <= area <= first.high, second.low <= selected <= second.high]
     assert hits.min() >= 0.93 * 400
+
+
+def test_sets_by_severity(kept: str, results: Results, tmp_path: Path) -> None:
+    (found,), (by_severity,) = score_abstention(results), sets_by_severity(results)
+    assert list(by_severity.scores) == ["clean", "1", "5"]
+    assert by_severity.scores["clean"] == found.conditions[0].sets
+    strong = [one.sets for one in found.conditions if one.condition.severity == 5]
+    for number, score in enumerate(by_severity.scores["5"]):
+        assert score.coverage.value == pytest.approx(np.mean([one[number].coverage.value for one in strong]))
+        assert score.size.value == pytest.approx(np.mean([one[number].size.value for one in strong]))
+    target = tmp_path / "report.html"
+    invoke("report", kept, "-o", str(target))
+    page = target.read_text(encoding="utf-8")
+    assert "Coverage, severity 5" in page
+    assert f"{100 * by_severity.scores['5'][0].coverage.value:.1f}" in page
+
+
+def test_floors_in_the_gate(kept: str, results: Results) -> None:
+    (found,) = sets_by_severity(results)
+    for group in ("clean", "1", "5"):
+        value = found.scores[group][0].coverage
+        for limit, decision in ((value.low - 0.01, "passed"), (value.high + 0.01, "failed")):
+            (check,) = gate(results, floors={f"lac@{group}": limit}).checks
+            assert (check.name, check.decision, check.estimate) == (f"lac@{group}", decision, value)
+    (check,) = gate(results, floors={"aps@5": found.scores["5"][1].coverage.value - 0.001}).checks
+    assert check.decision == "undecided"
+    assert check.images_needed is not None
+    assert check.images_needed > 240  # all images, of which half calibrate
+    wide = gate(results, floors={"lac@5": 0.5}, always_valid=True).checks[0].estimate
+    assert wide.high - wide.low > found.scores["5"][0].coverage.high - found.scores["5"][0].coverage.low
+    text = invoke("gate", "net", "--store", kept, "--require", "lac@clean=1,raps@5=1,clean=10")
+    assert "coverage of LAC sets at clean images, calibrated to 90 %, at least 1 %" in text
+    assert "coverage of RAPS sets at severity 5" in text
+    invoke("gate", "net", "--store", kept, "--require", "lac@5=99.9", code=1)
+    for wrong in ("lac@7=50", "top@5=50", "lac@5=500", "lac=50"):
+        assert wrong.partition("=")[0] in invoke("gate", "net", "--store", kept, "--require", wrong, code=2)
+
+
+def test_a_floor_requires_logits(fill: Fill) -> None:
+    store = fill("s", {"net": 0.8}).location
+    assert "keep_logits=true" in invoke(
+        *("gate", "net", "--store", store, "--require", "lac@3=50"), code=2
+    ).replace("\n", "")
+
+
+def test_intervals_of_coverage_by_severity_cover() -> None:
+    """The mean over conditions of one image is between 0 and 1, and the conditions depend on each other."""
+    rng = np.random.default_rng(2)
+    chances = np.array([0.95, 0.85, 0.6])
+    many = np.random.default_rng(3).random((1_000_000, 2))
+    truth = np.mean([(many[:, 0] * 0.6 + 0.4 * many[:, 1] < chance).mean() for chance in chances])
+    hits = 0
+    for _ in range(400):
+        hard = rng.random(100)[:, None]
+        contained = [hard[:, 0] * 0.6 + 0.4 * rng.random(100) < chance for chance in chances]
+        one = _set_score("lac", contained, [np.full(100, 0.1)] * 3, 10, None, 0.95).coverage
+        hits += one.low <= truth <= one.high
+    assert hits >= 0.93 * 400

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort._core.text import printable
+from beaufort._core.text import comma_list, printable
 from beaufort._core.validation import validate_choice, validate_number
 from beaufort.cli._options import (
     Baseline,
@@ -61,7 +61,8 @@ def gate(
         typer.Option(
             metavar="PERCENT,KEY=PERCENT,…",
             help="Largest allowed mCE or smallest allowed accuracy of --metric. Keys: clean=PERCENT and "
-            "worst=PERCENT for the accuracy on clean images and under the worst corruption.",
+            "worst=PERCENT for the accuracy on clean images and under the worst corruption; "
+            "lac@SEVERITY=PERCENT (or aps, raps) for the coverage of prediction sets.",
         ),
     ] = None,
     suite: Suite = None,
@@ -99,6 +100,8 @@ def gate(
 
     `beaufort gate my_net_int8 --reference my_net --max-flips 1`
 
+    `beaufort gate my_net --require lac@3=85`
+
     Exit code 0, passed: the whole 95 % interval of each check meets its limit. 1, failed: the whole interval
     of a check misses its limit. 2, error: results are missing, damaged or cannot be compared (different data,
     seed or suite). 3, undecided: an interval contains its limit, and more images are needed; `--undecided`
@@ -110,7 +113,8 @@ def gate(
     try:
         validate_choice("undecided", undecided, UNDECIDED)
         summary = _summary_file() if github_summary else None
-        limits = _requirements(require)
+        floors = [part for text in require or () for part in comma_list(text) if "@" in part]
+        limits = _requirements(require, floors)
         if max_flips is not None and reference is None:
             raise OptionError("--max-flips requires --reference")
         verdicts = _judged(
@@ -126,6 +130,7 @@ def gate(
             require=limits.get("metric"),
             min_clean=limits.get("clean"),
             min_worst=limits.get("worst"),
+            floors={name: limits[name] for name in limits if "@" in name} or None,
             baseline=baseline,
             clusters=read_column(cluster_by),
             always_valid=always_valid,
@@ -141,9 +146,10 @@ def gate(
     raise typer.Exit({"passed": 0, "failed": 1, "undecided": unknown}[worst_decision(verdicts)])
 
 
-def _requirements(texts: list[str] | None) -> dict[str, float]:
+def _requirements(texts: list[str] | None, floors: list[str]) -> dict[str, float]:
     """Return the percentages of `--require` as fractions."""
-    values = parse_keys("--require", texts, ["clean", "worst"], unnamed="metric")
+    keys = ["clean", "worst", *(part.partition("=")[0] for part in floors)]
+    values = parse_keys("--require", texts, keys, unnamed="metric")
     return {
         key: validate_number(
             f"{key} in --require", parse_number("--require", key, text), 0, None if key == "metric" else 100

@@ -12,7 +12,7 @@ from beaufort._core.validation import validate_choice
 from beaufort.metrics.stats import Estimate
 from beaufort.report.markdown import escape_markdown
 from beaufort.report.summary_tables import Table, TableCell
-from beaufort.results import Abstention, Scores, selective_by_severity
+from beaufort.results import Abstention, Scores, selective_by_severity, sets_by_severity
 
 METHOD_TITLES = {"lac": "LAC", "aps": "APS", "raps": "RAPS"}
 
@@ -168,4 +168,36 @@ def selective_table(scores: Scores, coverage: float = 0.8) -> Table | None:
         f"corruptions, with {100 * scores.level:g} % intervals over images."
     )
     marks = ("", *("lower" for _ in groups), *("higher" for _ in groups))
+    return Table(caption, header, tuple(rows), marks)
+
+
+def set_table(scores: Scores) -> Table | None:
+    """Return a row per model: coverage and size of prediction sets on clean images and at each severity.
+
+    None if no model has stored logits, or if images form clusters.
+    """
+    if not scores.models[0].calibration or scores.clusters != scores.images:
+        return None
+    names = [model.model for model in scores.models]
+    found = [one for one in sets_by_severity(scores.results, names, level=scores.level) if one.scores]
+    if not found:
+        return None
+    groups = list(found[0].scores)
+    titles = [name if name in ("clean", "corrupted") else f"severity {name}" for name in groups]
+    header = ("Model", "Sets", *(f"Coverage, {one}" for one in titles), *(f"Size, {one}" for one in titles))
+    rows: list[tuple[TableCell, ...]] = []
+    for one in found:
+        for number, score in enumerate(one.scores[groups[0]]):
+            sets = [one.scores[group][number] for group in groups]
+            coverages = [each.coverage for each in sets]
+            sizes = [f"{each.size:.1f}" for each in sets]
+            rows.append((one.model, METHOD_TITLES[score.method], *coverages, *sizes))
+    first = found[0]
+    caption = (
+        f"Prediction sets that are calibrated to contain the label of {100 * first.set_coverage:g} % of "
+        f"clean images, on {first.calibrated_on:,} of them, judged on the other "
+        f"{first.images - first.calibrated_on:,}: how many contain it, in percent, and the mean number of "
+        f"classes; means over corruptions, with {100 * scores.level:g} % intervals over images."
+    )
+    marks = ("", "", *("higher" for _ in groups), *("lower" for _ in groups))
     return Table(caption, header, tuple(rows), marks)

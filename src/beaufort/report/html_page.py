@@ -13,7 +13,7 @@ from beaufort._core.pages import render
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate, Ranked
-from beaufort.report.abstention import selective_table
+from beaufort.report.abstention import selective_table, set_table
 from beaufort.report.examples import MISTAKES, Examples
 from beaufort.report.figure_numbers import MOST_COMPARED, baseline_errors, find_worst_classes, has_curves
 from beaufort.report.headline import Headline, about, headline
@@ -100,9 +100,9 @@ def _navigation(scores: Scores, tables: Mapping[str, Table], *, images: bool) ->
 
 def _tables(scores: Scores) -> dict[str, Table]:
     """Return the tables of the section after the figures, by their subject."""
-    selective = selective_table(scores)
     tables = optional_tables(scores)
-    return tables if selective is None else tables | {"abstention": selective}
+    more = {"abstention": selective_table(scores), "prediction sets": set_table(scores)}
+    return tables | {subject: table for subject, table in more.items() if table is not None}
 
 
 def _against(scores: Scores) -> str:

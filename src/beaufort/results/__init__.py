@@ -8,9 +8,11 @@ from beaufort.results.abstention import (
     ConditionAbstention,
     PredictionSetScore,
     SelectiveScores,
+    SetsBySeverity,
     TemperatureScaling,
     score_abstention,
     selective_by_severity,
+    sets_by_severity,
 )
 from beaufort.results.adaptation import AdaptationScore, StreamScores, stream_scores
 from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline, published_baseline
@@ -104,6 +106,7 @@ __all__ = [
     "SeedSpread",
     "Seeds",
     "SelectiveScores",
+    "SetsBySeverity",
     "SharedPredictions",
     "ShiftScore",
     "Spread",
@@ -143,6 +146,7 @@ __all__ = [
     "score_abstention",
     "score_replies",
     "selective_by_severity",
+    "sets_by_severity",
     "shift_scores",
     "spread_of_accuracies",
     "spread_of_results",

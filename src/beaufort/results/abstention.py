@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,8 @@ class PredictionSetScore:
     """Fraction of images whose set contains the label."""
     size: Estimate
     """Mean number of classes in a set."""
+    form: Linear | None = field(default=None, repr=False, compare=False)
+    """What each judging image adds to the coverage."""
 
 
 @dataclass(frozen=True)
@@ -138,21 +140,70 @@ def score_abstention(
             raise ResultsError(f"the predictions of {name} were published without probabilities")
         units = find_clusters(predictions.ids, clusters)
         split = _Split.of(predictions, clusters, units, seed)
-        sets, scaling, notes = _calibrated(results, predictions, split, set_coverage, level)
+        calibrated = _calibrated(results, predictions, split, set_coverage, level)
         conditions = tuple(
             ConditionAbstention(
                 condition,
                 _proportion(predictions.correct[row], units, level),
                 _fraction(aurc_form(*_pair(predictions, row)).clustered(units), level),
                 _fraction(selective_form(*_pair(predictions, row), coverage).clustered(units), level),
-                sets.get(condition, ()),
+                calibrated.sets.get(condition, ()),
             )
             for row, condition in enumerate(predictions.conditions)
         )
-        used = int(split.calibrating.sum()) if scaling is not None else 0
+        used = int(split.calibrating.sum()) if calibrated.scaling is not None else 0
         found.append(
             Abstention(
-                name, conditions, coverage, set_coverage, scaling, len(predictions), used, level, notes
+                name,
+                conditions,
+                coverage,
+                set_coverage,
+                calibrated.scaling,
+                len(predictions),
+                used,
+                level,
+                calibrated.notes,
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class SetsBySeverity:
+    """Prediction sets of one model on clean images and at each severity."""
+
+    model: str
+    scores: Mapping[str, tuple[PredictionSetScore, ...]]
+    """Means over corruptions for `clean` and each severity, or `corrupted`; empty without stored logits."""
+    set_coverage: float
+    images: int
+    calibrated_on: int
+    """Number of clean images for calibration; the others judge."""
+    notes: tuple[str, ...] = ()
+    """Why numbers are missing."""
+
+
+def sets_by_severity(
+    results: Results,
+    models: Sequence[str] | None = None,
+    *,
+    set_coverage: float = 0.9,
+    clusters: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> tuple[SetsBySeverity, ...]:
+    """Return prediction sets of models by severity; the arguments are those of `score_abstention`."""
+    names = list(results.models if models is None else models)
+    shared = SharedPredictions(results, names)
+    found = []
+    for name in names:
+        predictions = replace(shared[name], model=name)
+        split = _Split.of(predictions, clusters, find_clusters(predictions.ids, clusters), seed)
+        calibrated = _calibrated(results, predictions, split, set_coverage, level)
+        count = int(split.calibrating.sum())
+        found.append(
+            SetsBySeverity(
+                name, calibrated.by_severity, set_coverage, len(predictions), count, calibrated.notes
             )
         )
     return tuple(found)
@@ -228,11 +279,9 @@ def selective_by_severity(
     """
     found = {}
     for name, rows in calibration_rows(predictions).items():
-        pairs = [_pair(predictions, row) for row in rows]
-        found[name] = SelectiveScores(
-            _fraction(Linear.mean([aurc_form(*pair) for pair in pairs]), level),
-            _fraction(Linear.mean([selective_form(*pair, coverage) for pair in pairs]), level),
-        )
+        area = Linear.mean([aurc_form(*_pair(predictions, row)) for row in rows])
+        selective = Linear.mean([selective_form(*_pair(predictions, row), coverage) for row in rows])
+        found[name] = SelectiveScores(_fraction(area, level), _fraction(selective, level))
     return found
 
 
@@ -269,28 +318,33 @@ def _uniform(seed: int, purpose: str, name: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
+class _Calibrated(NamedTuple):
+    """Numbers of what is calibrated on clean images, or notes on why they are missing."""
+
+    sets: Mapping[Condition, tuple[PredictionSetScore, ...]] = {}
+    by_severity: Mapping[str, tuple[PredictionSetScore, ...]] = {}
+    scaling: TemperatureScaling | None = None
+    notes: tuple[str, ...] = ()
+
+
 def _calibrated(
     results: Results, predictions: Predictions, split: _Split, set_coverage: float, level: float
-) -> tuple[dict[Condition, tuple[PredictionSetScore, ...]], TemperatureScaling | None, tuple[str, ...]]:
-    """Return prediction sets by condition, temperature scaling, and notes on what is missing."""
+) -> _Calibrated:
     model = predictions.model
+
+    def without(reason: str) -> _Calibrated:
+        note = f"{model}: prediction sets and temperature scaling are omitted, because {reason}"
+        return _Calibrated(notes=(note,))
+
     clean = next((condition for condition in predictions.conditions if condition.clean), None)
-    missing = "prediction sets and temperature scaling are omitted"
     if clean is None:
-        return {}, None, (f"{model}: {missing}, because the suite has no clean images to calibrate on",)
+        return without("the suite has no clean images to calibrate on")
     at = int(split.calibrating.sum())
     if not 0 < at < len(predictions) or (split.units is not None and split.units.max() < 1):
-        return {}, None, (f"{model}: {missing}, because there are too few images to calibrate and to judge",)
+        return without("there are too few images to calibrate and to judge")
     first = stored_logits(results, model, clean, predictions.ids)
     if first is None:
-        return (
-            {},
-            None,
-            (
-                f"{model}: {missing}, because the run did not store all logits; run it again with "
-                "--config keep_logits=true",
-            ),
-        )
+        return without("the run did not store all logits; run it again with --config keep_logits=true")
     labels = predictions.labels if predictions.label_sets is None else predictions.label_sets
     chosen = split.calibrating
     one_label = labels if labels.ndim == 1 else labels[:, 0]
@@ -300,27 +354,19 @@ def _calibrated(
         scores = conformal_scores(_softmax(first[chosen]), method, uniform=split.uniform[chosen])
         thresholds[method] = conformal_threshold(_label_scores(scores, labels[chosen]), set_coverage)
     judging = np.flatnonzero(~chosen)
-    sets: dict[Condition, tuple[PredictionSetScore, ...]] = {}
+    hits: dict[str, list[Flags]] = {method: [] for method in thresholds}
+    sizes: dict[str, list[Floats]] = {method: [] for method in thresholds}
     scaled: dict[str, list[NDArray[Any]]] = {name: [] for name in ("confidence", "nll", "brier", "entropy")}
     for condition in predictions.conditions:
         logits = first if condition == clean else stored_logits(results, model, condition, predictions.ids)
         if logits is None:
-            return {}, None, (f"{model}: {missing}, because {condition} was stored without all logits",)
+            return without(f"{condition} was stored without all logits")
         logits = logits[judging]
-        made = []
         p = _softmax(logits)
         for method, threshold in thresholds.items():
             scores = conformal_scores(p, method, uniform=split.uniform[judging])
-            hits = _label_scores(scores, labels[judging]) <= threshold
-            sizes = conformal_sets(scores, threshold).sum(axis=1)
-            made.append(
-                PredictionSetScore(
-                    method,
-                    _proportion(hits, split.units, level),
-                    _mean(sizes / p.shape[1], p.shape[1]).clustered(split.units).estimate(level),
-                )
-            )
-        sets[condition] = tuple(made)
+            hits[method].append(_label_scores(scores, labels[judging]) <= threshold)
+            sizes[method].append(conformal_sets(scores, threshold).sum(axis=1) / p.shape[1])
         scores_at = score_logits((logits / temperature).astype(np.float32), labels[judging])
         scaled["confidence"].append(scores_at.p[:, 0])
         for name in ("nll", "brier", "entropy"):
@@ -328,10 +374,45 @@ def _calibrated(
     before = predictions.take(judging)
     stacked: dict[str, Any] = {name: np.stack(rows) for name, rows in scaled.items()}
     after = replace(before, **stacked)
-    scaling = TemperatureScaling(
-        temperature, calibrate(before, split.units, level), calibrate(after, split.units, level)
+
+    def scored(rows: Sequence[int]) -> tuple[PredictionSetScore, ...]:
+        return tuple(
+            _set_score(
+                method,
+                [hits[method][row] for row in rows],
+                [sizes[method][row] for row in rows],
+                first.shape[1],
+                split.units,
+                level,
+            )
+            for method in thresholds
+        )
+
+    return _Calibrated(
+        {condition: scored([row]) for row, condition in enumerate(predictions.conditions)},
+        {name: scored(rows) for name, rows in calibration_rows(predictions).items()},
+        TemperatureScaling(
+            temperature, calibrate(before, split.units, level), calibrate(after, split.units, level)
+        ),
     )
-    return sets, scaling, ()
+
+
+def _set_score(
+    method: str,
+    hits: Sequence[Flags],
+    sizes: Sequence[Floats],
+    classes: int,
+    units: Clusters | None,
+    level: float,
+) -> PredictionSetScore:
+    """Return the score of a method, the mean over conditions; sizes are fractions of all classes."""
+    form = _mean(np.mean(hits, axis=0)).clustered(units)
+    return PredictionSetScore(
+        method,
+        _proportion(hits[0], units, level) if len(hits) == 1 else form.estimate(level),
+        _mean(np.mean(sizes, axis=0), classes).clustered(units).estimate(level),
+        form,
+    )
 
 
 def stored_logits(

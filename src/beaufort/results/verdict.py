@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from beaufort._core.text import counted
 from beaufort._core.validation import validate_choice, validate_number
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
+from beaufort.results.abstention import sets_by_severity
 from beaufort.results.baseline import check_baseline
 from beaufort.results.deployment import largest_flips
 from beaufort.results.differences import difference_text
@@ -32,6 +33,7 @@ _LIMITS: Mapping[str, Callable[[Suite], bool]] = {
     "require": lambda _: True,
     "min_clean": lambda suite: suite.clean,
     "min_worst": lambda suite: bool(suite.families),
+    "floors": lambda suite: suite.clean,
 }
 """Limits that need no reference, and whether a suite has the images that each is about."""
 
@@ -55,7 +57,7 @@ class Check:
     """One requirement, and whether it is met."""
 
     name: str
-    """`drop`, `flips`, `value`, `clean` or `worst`."""
+    """`drop`, `flips`, `value`, `clean`, `worst`, or the key of a floor such as `lac@3`."""
     requirement: str
     """In words, with the limit."""
     estimate: Estimate
@@ -72,6 +74,8 @@ class Check:
     """Level of an interval of `form` that decides; that of the estimate if None."""
     always_valid: bool = False
     """Whether the interval holds at all numbers of images at once."""
+    used: float = 1.0
+    """Fraction of the images that the estimate is based on."""
 
     @property
     def decision(self) -> Decision:
@@ -94,12 +98,16 @@ class Check:
         if self.form is not None:
             level = self.form_level or one.level
             needed = self.form.images_to_decide(self.limit, level, always_valid=self.always_valid)
-            return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
+            return None if needed is None else self._images(needed)
         distance = abs(one.value - self.limit)
         width = one.high - one.value if one.value < self.limit else one.value - one.low
         if not distance or (about := one.n * (width / distance) ** 2) > MAX_IMAGES:
             return None
-        return max(one.n + 1, math.ceil(about / 10) * 10)
+        return self._images(about)
+
+    def _images(self, used: float) -> int:
+        """Return the number of images of which so many are used, and more than there are."""
+        return max(math.ceil(self.estimate.n / self.used) + 1, math.ceil(used / self.used / 10) * 10)
 
 
 @dataclass(frozen=True)
@@ -173,6 +181,7 @@ def gate(
     require: float | None = None,
     min_clean: float | None = None,
     min_worst: float | None = None,
+    floors: Mapping[str, float] | None = None,
     baseline: str | None = None,
     clusters: Mapping[str, str] | None = None,
     always_valid: bool = False,
@@ -192,6 +201,9 @@ def gate(
         require: limit of the metric: at most (mCE) or at least (accuracy).
         min_clean: minimum accuracy on clean images.
         min_worst: minimum accuracy under the worst corruption, the mean over its severities.
+        floors: smallest allowed coverages of prediction sets that are calibrated to 90 % on clean images, by
+            method (`lac`, `aps`, `raps`) and severity, such as `{"lac@3": 0.85}`. `clean`, and `corrupted` in
+            suites of one severity, are allowed as well; requires stored logits, as for `score_abstention`.
         baseline: what mCE divides by, as for `score`.
         clusters: clusters of images that are not independent, as for `score`.
         always_valid: whether to use confidence sequences: the gate may then be repeated after any number of
@@ -215,8 +227,10 @@ def gate(
     for name, limit in limits.items():
         if limit is not None:
             validate_number(name, limit, 0, None if name == "require" else 1)
-    if reference is None and all(limit is None for limit in limits.values()):
-        raise OptionError("gate requires at least one of reference, require, min_clean and min_worst")
+    for name, limit in (floors or {}).items():
+        validate_number(f"floor of {name}", limit, 0, 1)
+    if reference is None and not floors and all(limit is None for limit in limits.values()):
+        raise OptionError("gate requires at least one of reference, require, min_clean, min_worst and floors")
     scores, name, new, old, notes = score_pair(results, reference, metric, baseline, clusters, level)
     evidence = _Evidence(scores, name, new, old, always_valid)
     checks = []
@@ -230,6 +244,8 @@ def gate(
         checks.append(evidence.clean(min_clean))
     if min_worst is not None:
         checks.append(evidence.worst(min_worst))
+    if floors:
+        checks += evidence.sets(results, floors, clusters)
     return Verdict(
         model=results.models[0],
         metric=name,
@@ -405,6 +421,34 @@ class _Evidence:
         estimate = Estimate(1 - worst.value, low, high, worst.n, self.scores.level)
         what = f"accuracy under the worst corruption, {name.replace('_', ' ')},"
         return _limit("worst", what, estimate, limit)
+
+    def sets(
+        self, results: Results, floors: Mapping[str, float], clusters: Mapping[str, str] | None
+    ) -> Iterator[Check]:
+        """Check the coverage of prediction sets on the images that do not calibrate them."""
+        level = self.scores.level
+        (found,) = sets_by_severity(results, clusters=clusters, level=level)
+        if found.notes:
+            raise OptionError(f"a floor of coverage requires prediction sets; {'; '.join(found.notes)}")
+        scores = {f"{one.method}@{group}": one for group, sets in found.scores.items() for one in sets}
+        judged = found.images - found.calibrated_on
+        for name, limit in floors.items():
+            validate_choice("floor", name, scores)
+            one, (method, _, group) = scores[name], name.partition("@")
+            estimate = one.coverage
+            if self.always_valid and one.form is not None:
+                estimate = one.form.estimate(level, always_valid=True)
+            where = f"severity {group}" if group.isdecimal() else f"{group} images"
+            what = (
+                f"coverage of {method.upper()} sets at {where}, calibrated to {100 * found.set_coverage:g} %,"
+            )
+            check = _limit(name, what, estimate, limit)
+            yield replace(
+                check,
+                statement=f"{estimate:.2%} of {counted(judged, 'image')}",
+                form=one.form,
+                used=judged / found.images,
+            )
 
 
 def _same_model(results: Results, new: str, old: str) -> bool:
