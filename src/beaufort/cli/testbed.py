@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort._core.errors import OptionError
-from beaufort._core.text import byte_size, counted, printable
-from beaufort.cli._console import print_json, table
+from beaufort._core.text import byte_size, comma_list, counted, printable
+from beaufort.cli._console import MOST_LINES, print_json, table
+from beaufort.cli._evaluation import predictions_bar
 from beaufort.cli._options import (
+    DryRun,
+    Filter,
     Format,
     Grid,
     Intervals,
     Json,
+    Limit,
+    ModelOptions,
     Models,
+    Only,
     Output,
+    RequiredModel,
     Select,
     Shift,
+    Store,
     Trend,
+    model_options,
     parse_intervals,
     parse_trend,
 )
@@ -67,6 +76,121 @@ def list_grids(name: str | None, as_json: bool) -> None:
         typer.echo("\n" + table([("grid", "models", "source", "date"), *origins]))
     rows = [(name, s.kind, s.group, str(s.images or ""), s.clean or "") for name, s in grid.settings.items()]
     typer.echo("\n" + table([("setting", "kind", "group", "images", "standard accuracy"), *rows]))
+
+
+@app.command()
+def run(
+    model: RequiredModel,
+    data_root: Annotated[
+        Path, typer.Option("--data-root", help="Directory below which published test sets are searched.")
+    ],
+    *,
+    store: Store = "results",
+    output: Output = Path("testbed.html"),
+    grid: Grid = "paper",
+    only: Only = None,
+    limit: Limit = None,
+    options: ModelOptions = None,
+    filters: Filter = None,
+    trend: Trend = None,
+    intervals: Intervals = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate a model on all published test sets below a directory, and place it among those of a grid.
+
+    `beaufort testbed run --model timm:resnet50.a1_in1k --data-root datasets`
+
+    Sets are found by their layout, whatever their directories are called: ImageNet validation, ImageNetV2,
+    ObjectNet, ImageNet-A, -R, -Sketch, -C, Stylized-ImageNet, ImageNet-Vid-Robust and YTBB-Robust. Each is
+    evaluated with validation images of the same classes. The table has the accuracy that standard models of
+    the same clean accuracy reach, and effective robustness rho; the page shows the model among all others.
+
+    `--only` names sets; `--dry-run` lists what was found and where the others come from. Stored predictions
+    are reused. Keys of `--intervals`: level, seed. The exit code is 1 if a set could not be evaluated or
+    images could not be read.
+    """
+    from beaufort.evaluation import LazyModel
+    from beaufort.testbed import find_published_sets, load_grid, run_published
+    from beaufort.testbed.summary import HEADER, headline, shown_standings, summary_rows
+    from beaufort.testbed.testbed_page import write_page
+
+    found = find_published_sets(data_root)
+    fit_on, arguments = parse_trend(trend)
+    placing = parse_intervals(intervals, level=0.95, seed=_SEED)
+    loaded = load_grid(grid, fit_on=fit_on)
+    if dry_run:
+        _show_found(found, as_json)
+        return
+    if not as_json:
+        for name, one in found.missing.items():
+            typer.echo(f"not found: {name} ({one.layout}); source: {one.source}", err=True)
+    lazy = LazyModel(model, model_options(options, filter=filters))
+    with predictions_bar() as progress:
+        result = run_published(
+            lazy,
+            data_root,
+            store,
+            grid=loaded,
+            only=comma_list(only or ""),
+            limit=limit,
+            progress=progress,
+            **arguments,
+            **placing,
+        )
+    placement = result.placement
+    answer = " ".join(headline(placement, loaded, result.model)).rstrip()
+    write_page(result.grid, output, highlight=[result.model], **arguments)
+    if as_json:
+        more = {
+            "model": result.model,
+            "answer": answer,
+            "page": str(output),
+            "failures": dict(result.failures),
+        }
+        print_json({**more, **placement.as_dict()})
+    else:
+        typer.echo(table([HEADER, *summary_rows(shown_standings(placement, loaded))]))
+        typer.echo(f"\n{printable(answer)}")
+        typer.echo(f"trend of the grid {printable(loaded.name)}, fitted on {loaded.fit_rule}")
+        typer.echo(f"page: {printable(output)}")
+    for note in (*result.notes, *result.found.notes):
+        typer.echo(f"note: {printable(note)}", err=True)
+    for warning in placement.warnings:
+        typer.echo(f"warning: {printable(warning)}", err=True)
+    for suite, reason in result.failures:
+        typer.echo(f"failed: {suite}: {printable(reason)}", err=True)
+    for problem in result.problems[:MOST_LINES]:
+        typer.echo(f"problem: {printable(problem)}", err=True)
+    if result.failures or result.problems:
+        raise typer.Exit(1)
+
+
+def _show_found(found: testbed.FoundSets, as_json: bool) -> None:
+    """Print which published sets were found, the suites to run, and the source of the others."""
+    runs = list(found.runs())
+    if as_json:
+        print_json(
+            {
+                "found": {name: str(path) for name, path in found.places.items()},
+                "suites": runs,
+                "missing": {
+                    name: {"layout": one.layout, "source": one.source} for name, one in found.missing.items()
+                },
+                "notes": list(found.notes),
+            }
+        )
+        return
+    rows = [(name, printable(path)) for name, path in found.places.items()]
+    typer.echo(table([("found", "directory"), *rows]))
+    typer.echo(f"\nsuites: {', '.join(runs) or 'none'}\n")
+    typer.echo(
+        table(
+            [("missing", "contents", "source"), *((n, o.layout, o.source) for n, o in found.missing.items())]
+        )
+    )
+    for note in found.notes:
+        typer.echo(f"note: {printable(note)}", err=True)
 
 
 @app.command()

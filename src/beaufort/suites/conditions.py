@@ -18,7 +18,6 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.corruptions import (
     SCALES,
     Chain,
-    Choice,
     Link,
     Severity,
     corruptions,
@@ -32,6 +31,7 @@ from beaufort.suites import attacks as _attacks  # noqa: F401  registers its shi
 from beaufort.suites import frames as _frames  # noqa: F401  registers frames of sequences
 from beaufort.suites import published_shifts as _published  # noqa: F401  registers its shifts
 from beaufort.suites import streams as _streams  # noqa: F401  registers streams
+from beaufort.suites.native_corruptions import link_facts
 from beaufort.suites.shifts import ImageShift, ModelShift, Shift, shifts
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -212,17 +212,7 @@ class Condition:
             )
         side = SCALES[scale] if side is None else side
         choices = [link.choose(str(self), scale=scale, side=side, channels=channels) for link in self.links]
-        facts = [_facts_of(*chosen) for chosen in zip(self.links, choices, strict=True)]
+        facts = [link_facts(*chosen) for chosen in zip(self.links, choices, strict=True)]
         drawn = any(choice.recipe.draw is not None for choice in choices)
         whole = facts[0] if len(facts) == 1 else {"corruption": self.corruption, "links": facts}
         return {**whole, "seed": validate_seed(seed)} if drawn else whole
-
-
-def _facts_of(link: Link, choice: Choice) -> dict[str, Any]:
-    return {
-        "corruption": link.name,
-        "version": corruptions[link.name].version,
-        "severity": choice.recipe.published if link.severity is None else link.severity,
-        "scale": choice.scale,
-        "params": choice.params._asdict(),
-    }

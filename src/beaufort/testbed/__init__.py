@@ -11,6 +11,8 @@ from beaufort.testbed.grid import Grid, Pair, Score, Setting
 from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.own_scores import read_scores
 from beaufort.testbed.placement import Placement, Standing, place
+from beaufort.testbed.published_run import PublishedRun, run_published
+from beaufort.testbed.published_sets import PUBLISHED_SETS, FoundSets, PublishedSet, find_published_sets
 from beaufort.testbed.robustness import (
     Accuracies,
     Effective,
@@ -35,16 +37,20 @@ from beaufort.testbed.trend import (
 
 __all__ = [
     "GRIDS",
+    "PUBLISHED_SETS",
     "Accuracies",
     "Correlation",
     "Effective",
     "EffectiveRobustness",
+    "FoundSets",
     "Grid",
     "Interval",
     "Knee",
     "Line",
     "Pair",
     "Placement",
+    "PublishedRun",
+    "PublishedSet",
     "Relative",
     "RelativeRobustness",
     "Score",
@@ -58,6 +64,7 @@ __all__ = [
     "correlation_table",
     "effective_robustness",
     "fit_accuracies",
+    "find_published_sets",
     "fit_line",
     "fit_shift",
     "load_grid",
@@ -65,5 +72,6 @@ __all__ = [
     "prediction_interval",
     "read_scores",
     "relative_robustness",
+    "run_published",
     "shift_expectations",
 ]

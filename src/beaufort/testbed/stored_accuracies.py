@@ -16,6 +16,7 @@ from beaufort.data.labels import label_maps
 from beaufort.models import Preprocessing
 from beaufort.results import PmScore, Results, ResultsError, open_parts, pm_scores, stored_suites
 from beaufort.suites.conditions import Condition
+from beaufort.suites.native_corruptions import NATIVE
 from beaufort.testbed.grid import Grid, Score, Setting
 
 # Names in a grid: those of conditions
@@ -161,9 +162,11 @@ PART_SETTINGS: Mapping[str, str] = {
     "imagenet-val-imagenet-r": "val-on-imagenet-r-classes",
     "imagenet-val-objectnet": "val-on-objectnet-classes",
     "imagenet-val-objectnet-125": "val-on-objectnet-classes",
+    "imagenet-val-one-eighth": "val_subsampled_class_1_8",
     "imagenet-val-vid-robust": "val-on-vid-robust-classes",
     "imagenet-val-ytbb-robust": "val-on-ytbb-robust-classes",
     "imagenetv2-matched-frequency": "imagenetv2",
+    "imagenetv2-matched-frequency-one-eighth": "imagenetv2-matched-frequency-format-val_subsampled_class_1_8",
     "imagenetv2-threshold-0.7": "imagenetv2-threshold-0.7-format-val",
     "imagenetv2-top-images": "imagenetv2-top-images-format-val",
     "stylized-imagenet": "stylized_imagenet",
@@ -358,8 +361,10 @@ def _leaderboard_scores(
 def _testbed_setting(results: Results, condition: Condition) -> str:
     if condition.clean:
         return PART_SETTINGS.get(results.suite.name, results.suite.name) if results.part_of else "val"
-    if condition.corruption == "greyscale":
+    if condition.corruption in {"greyscale", f"{NATIVE}greyscale"}:
         return "greyscale"
+    if (condition.corruption or "").startswith(NATIVE):
+        return f"imagenet-c.{(condition.corruption or '').removeprefix(NATIVE)}.{condition.level}_in-memory"
     if condition.corruption in get_corruption_names("all"):
         severity = "" if condition.severity is None else f".{condition.severity}"
         storage = "on-disk" if results.stored else "in-memory"
@@ -374,6 +379,6 @@ def _preprocessing(results: Results, model: str, condition: Condition) -> str:
         return "own"
     own = Preprocessing.from_dict(results.cells[model][condition].model["preprocessing"])
     usual = [f"resize {own.resize}", f"crop {own.size[0] if own.size else None}"]
-    if results.stored or [str(step) for step in steps] == usual:
+    if (results.stored and not condition.clean) or [str(step) for step in steps] == usual:
         return "own"
     return ", ".join(map(str, steps)) or "before the model's own resize and crop"

@@ -21,6 +21,8 @@ from beaufort.report.provenance import Fact
 from beaufort.testbed.correlation import NOT_STANDARD, correlation_table, natural_shifts
 from beaufort.testbed.figures import highlighted, legend, looks, scatter_panel, title
 from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.placement import place
+from beaufort.testbed.summary import headline
 from beaufort.testbed.trend import FEW, SEED, Knee, coefficient_intervals, fit_shift
 
 _SCRIPTS = (
@@ -61,7 +63,8 @@ def to_page(
         raise OptionError(f"scale of a page must be logit or linear, got {scale!r}")
     shift = _first_shift(grid) if y is None else grid.setting(y).name
     clean = grid.clean_and_shift(shift, x)[0].name
-    data = _page_data(grid, clean, shift, scale, highlighted(grid, highlight))
+    stars = highlighted(grid, highlight)
+    data = _page_data(grid, clean, shift, scale, stars)
     fits = list(_fits(grid))
     caveat = grid.facts.get("caveat")
     facts = {
@@ -74,6 +77,7 @@ def to_page(
     drawing = Drawing(620, 540)
     scatter_panel(drawing, (64, 34, 530, 420), grid, shift, x=clean, scale=scale, intervals=False)
     legend(drawing, grid, (64, 512), width=530)
+    sentence, about = _headline(grid, stars, x, scale)
     return render(
         "testbed/page.html",
         styles=["testbed/testbed.css"],
@@ -81,8 +85,8 @@ def to_page(
         data=data,
         title=f"The testbed: {grid.name}",
         eyebrow="testbed",
-        sentence=f"{len(grid.models):,} models, {len(grid.settings)} test settings.",
-        about=f"The trend is fitted on {grid.fit_rule}." + (f" Note: {caveat}." if caveat else ""),
+        sentence=sentence,
+        about=[about, f"The trend is fitted on {grid.fit_rule}.", f"Note: {caveat}." if caveat else ""],
         navigation={
             "scatter": "Accuracy",
             "ranking": "Effective robustness",
@@ -94,6 +98,18 @@ def to_page(
         fits=fits,
         facts=[Fact(name, (text,)) for name, text in facts.items()],
     )
+
+
+def _headline(grid: Grid, stars: Sequence[str], x: str | None, scale: str) -> tuple[str, str]:
+    """Return the answer for the first highlighted model, or the size of the grid."""
+    size = f"{len(grid.models):,} models, {len(grid.settings)} test settings."
+    for star in stars[:1]:
+        with suppress(BeaufortError):  # the model lacks the accuracies of every shift
+            placement = place(grid.scores(star), grid, model=star, x=x, scale=scale)
+            if placement.standings:
+                sentence, details = headline(placement, grid, star)
+                return sentence, f"{details} Compared with {size}".strip()
+    return size, ""
 
 
 def _first_shift(grid: Grid) -> str:
