@@ -12,7 +12,7 @@ from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.own_scores import read_scores
 from beaufort.testbed.placement import Placement, Standing, place
 from beaufort.testbed.published_run import PublishedRun, run_published
-from beaufort.testbed.published_sets import PUBLISHED_SETS, FoundSets, PublishedSet, find_published_sets
+from beaufort.testbed.published_sets import PUBLISHED_SETS, FoundSets, TestbedSet, find_published_sets
 from beaufort.testbed.robustness import (
     Accuracies,
     Effective,
@@ -50,12 +50,12 @@ __all__ = [
     "Pair",
     "Placement",
     "PublishedRun",
-    "PublishedSet",
     "Relative",
     "RelativeRobustness",
     "Score",
     "Setting",
     "Standing",
+    "TestbedSet",
     "Trend",
     "accuracy_intervals",
     "band",

@@ -23,7 +23,7 @@ _MOSTLY = 0.9
 _WNID = re.compile(r"n\d{8}")
 
 
-class PublishedSet(NamedTuple):
+class TestbedSet(NamedTuple):
     """A published set of test images."""
 
     layout: str
@@ -43,13 +43,13 @@ def _suite(name: str, **data: str) -> Mapping[str, Mapping[str, str]]:
 _V2 = "imagenetv2-matched-frequency", "imagenetv2-threshold-0.7", "imagenetv2-top-images"
 _VIDEOS = "natural-perturbations website of modestyachts (github.com/modestyachts)"
 
-PUBLISHED_SETS: Mapping[str, PublishedSet] = {
-    VALIDATION: PublishedSet(
+PUBLISHED_SETS: Mapping[str, TestbedSet] = {
+    VALIDATION: TestbedSet(
         "1,000 directories n01440764, …, or ILSVRC2012_val_*.JPEG with a list of labels",
         "image-net.org (ILSVRC2012_img_val.tar)",
     ),
     **{
-        name: PublishedSet(
+        name: TestbedSet(
             "directories 0 to 999",
             "huggingface.co/datasets/vaishaal/ImageNetV2",
             {
@@ -63,36 +63,36 @@ PUBLISHED_SETS: Mapping[str, PublishedSet] = {
         )
         for name in _V2
     },
-    "objectnet": PublishedSet(
+    "objectnet": TestbedSet(
         "images/air_freshener, …: 313 directories",
         "objectnet.dev",
         {"objectnet-2020": {"objectnet": "objectnet:{}"}},
     ),
-    "imagenet-a": PublishedSet(
+    "imagenet-a": TestbedSet(
         "200 directories n01498041, …", "github.com/hendrycks/natural-adv-examples", _suite("imagenet-a")
     ),
-    "imagenet-r": PublishedSet(
+    "imagenet-r": TestbedSet(
         "200 directories n01443537, …", "github.com/hendrycks/imagenet-r", _suite("imagenet-r")
     ),
-    "imagenet-sketch": PublishedSet(
+    "imagenet-sketch": TestbedSet(
         "1,000 directories with sketch_*.JPEG",
         "github.com/HaohanWang/ImageNet-Sketch",
         _suite("imagenet-sketch"),
     ),
     **{
-        name: PublishedSet(
+        name: TestbedSet(
             "frames with pmsets.json and labels.json",
             _VIDEOS,
             {name: {f"{name}-anchors": f"{name}:{{}}#anchors", f"{name}-frames": f"{name}:{{}}"}},
         )
         for name in ("vid-robust", "ytbb-robust")
     },
-    "stylized-imagenet": PublishedSet(
+    "stylized-imagenet": TestbedSet(
         "1,000 directories with ILSVRC2012_val_*.png",
         "made by github.com/rgeirhos/Stylized-ImageNet",
         _suite("stylized-imagenet"),
     ),
-    "imagenet-c": PublishedSet(
+    "imagenet-c": TestbedSet(
         "directories corruption/severity/class, also below noise, blur, weather, digital, extra",
         "zenodo.org/record/2235448",
         {name: {"": "imagenet-c:{}"} for name in ("imagenet-c", "imagenet-c-validation")},
@@ -112,7 +112,7 @@ class FoundSets:
     """Directories that look like a set but cannot be used, and sets found twice."""
 
     @property
-    def missing(self) -> Mapping[str, PublishedSet]:
+    def missing(self) -> Mapping[str, TestbedSet]:
         """The sets that were not found."""
         return {name: one for name, one in PUBLISHED_SETS.items() if name not in self.places}
 
