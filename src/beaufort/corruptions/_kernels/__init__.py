@@ -48,8 +48,9 @@ class _Backend:
 def cpu_ops() -> Ops:
     """The CPU backend: Numba kernels that release the interpreter's lock, and OpenCV."""
     # glibc keeps up to twice the size of the largest array that was freed before, and gives all memory back
-    # to the system if there is more. To get the working memory of a corruption anew for each image, page by
-    # page, can take as long as the corruption itself. This array is never written to, and so takes no memory.
+    # to the system if there is more. Allocating the working memory of a corruption again for each image,
+    # page by page, can take as long as the corruption itself. This array is never written to, so it takes no
+    # memory.
     np.empty(8 << 20, np.uint8)
     return cast("Ops", _Backend("cpu"))
 

@@ -1,4 +1,4 @@
-"""Coordinates outside an image: the pixel inside that stands for each."""
+"""Coordinates outside an image, and the pixels inside that replace them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @lru_cache(maxsize=256)
 def border_index(size: int, before: int, after: int, mode: str) -> NDArray[np.intp]:
-    """For each coordinate from -before to size + after - 1, the one inside that stands for it.
+    """Return the coordinate inside that replaces each one from -before to size + after - 1.
 
     `nearest` repeats the edge, `reflect` mirrors with the edge pixel doubled, `mirror` without. The
     array is kept for the next call, and not to be written to.

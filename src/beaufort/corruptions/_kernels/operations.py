@@ -184,7 +184,7 @@ class Ops(Protocol):
     def synthesize(self, amplitude: Any, phase: Any) -> Any:
         """Return the real part of the inverse transform of a centered spectrum, `(n, h, w)`."""
 
-    # motion_blur: Motion along a straight line, and about the middle.
+    # motion_blur: Motion along a straight line, and about the center.
 
     def motion(self, images: Images, radius: float, sigma: float, angles_deg: Array) -> Images:
         """One-sided motion blur: half a Gaussian that starts at the pixel, in the direction of the angle.
@@ -208,7 +208,7 @@ class Ops(Protocol):
         """Draw booleans that are true with the given probability, to 2⁻³²."""
 
     def philox_impulses(self, at: FieldKey, shape: tuple[int, ...], probability: float) -> Field:
-        """Draw 1 or 2 with probability `probability`, by one word; else 0 (uint8)."""
+        """Draw 1 or 2 with the given probability, from one word; else 0 (uint8)."""
 
     def philox_integers(
         self, at: FieldKey, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32

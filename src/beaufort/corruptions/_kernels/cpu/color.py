@@ -20,7 +20,7 @@ _FEW = 256
 
 @inlined
 def _sum_rows(rows, sums):
-    """The sum of each column, of which some 16-bit sums at a time fit a vector; four rows share one visit."""
+    """Sum each column, several 16-bit sums per vector and four rows at a time."""
     few, fours = np.zeros(sums.size, np.uint16), len(rows) // 4 * 4
     for y in range(0, fours, 4):
         a, b, c, d = rows[y], rows[y + 1], rows[y + 2], rows[y + 3]
@@ -99,7 +99,7 @@ def brighten(images: Bytes, amount: float) -> Bytes:
 
 @lru_cache(maxsize=32)
 def brighter(amount: float) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """V' for each V, and V'/V, a hair off where single precision would cut V' off to another level."""
+    """Return V' for each V, and V'/V, adjusted where truncation in single precision would change V'."""
     after = np.clip(np.arange(256) / 255 + amount, 0, 1) * 255
     wanted = after[1:]
     value = np.arange(1, 256, dtype=np.float32)
@@ -123,7 +123,7 @@ def _saturate(images, gain, lift, out):
             high, low = max(red, green, blue), min(red, green, blue)
             value, colored = f32(high), high > low
             inverse = value / (f32(u8(high - low)) if colored else f32(1))  # 1 / S
-            ratio = max(min(gain + lift * inverse, inverse), f32(0))  # so that nothing leaves 0…255
+            ratio = max(min(gain + lift * inverse, inverse), f32(0))  # keeps values within 0…255
             gray = value - value * gray_fraction
             reds[x] = u8(i32(value - f32(u8(high - red)) * ratio))
             greens[x] = u8(i32(value - f32(u8(high - green)) * ratio if colored else gray))

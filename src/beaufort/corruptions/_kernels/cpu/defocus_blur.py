@@ -19,7 +19,7 @@ i32, f32 = np.int32, np.float32
 
 @exact_part
 def _flatten(sums, center, heights, boxes, sides, channels, weight, count, flat):
-    """A row of the flat disk: a box a column, at distance d on both sides the one of number `boxes[d]`."""
+    """Compute a row of the flat disk: one box per column; at distance d on both sides, box `boxes[d]`."""
     running, tall, total, found = pointer(sums), pointer(sides), pointer(count), pointer(flat)
     number = pointer(boxes)
     whole, size, reach = sums.shape[1], flat.size - LANES, boxes.size - 1
@@ -40,7 +40,7 @@ def _flatten(sums, center, heights, boxes, sides, channels, weight, count, flat)
 
 @exact_part
 def _soften(flat, y, taps, channels, line, soft, out):
-    """Smooth a row of the flat disk, with the rows around it, down and across."""
+    """Smooth a row of the flat disk with the rows around it, vertically and horizontally."""
     source, between, target, weights = pointer(flat), pointer(soft), pointer(out), pointer(taps)
     wide, rim = flat.shape[1], taps.size - 1
     for x in range(0, line + 2 * rim * channels, LANES):
@@ -81,7 +81,7 @@ def _defocus(
     rim = taps.size - 1
     strip = 64
     whole = (width + 2 * pad) * channels
-    broad = (width + 2 * rim) * channels  # a line and what its rim needs on both sides
+    broad = (width + 2 * rim) * channels  # a line with the padding that the rim needs on both sides
     sums = np.zeros((strip + 2 * pad + 1, whole + LANES), zero.dtype)
     sides = np.zeros((flat_heights.size, whole + LANES), zero.dtype)
     extra = np.empty((heights.size, whole), np.float32)
@@ -112,7 +112,7 @@ def _defocus(
                 _flatten(sums, center, flat_heights, flat_boxes, sides, channels, weight, count, flat[y])
             for y in range(lines):  # its soft rim
                 _soften(flat, y, taps, channels, line, soft, total)
-                for k in range(heights.size):  # what the published kernel has more
+                for k in range(heights.size):  # the rim that the published kernel adds
                     low, high = sums[y + pad + 1 + heights[k]], sums[y + pad - heights[k]]
                     column = extra[k]
                     for x in range(whole):
@@ -147,7 +147,7 @@ def defocus(images: Bytes, radius: float, softness: float, *, nearest: bool = Fa
 
 
 def _zero(weight: float) -> NDArray[Any]:
-    """A zero of the type that sums are taken in, by the weight of a pixel.
+    """Return a zero of the type of the sums, which depends on the weight of a pixel.
 
     In 16 bits running sums may overflow, as long as the sum of a whole disk of white pixels does not.
     """
@@ -186,7 +186,7 @@ def _rim_taps(radius: float, softness: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def disk_parts(radius: float, softness: float) -> tuple[Any, ...]:
-    """The disk as `_defocus` takes it: padding, flat boxes, their weight, rim taps, boxes beyond."""
+    """Return the disk as `_defocus` takes it: padding, flat boxes, their weight, rim taps, boxes beyond."""
     whole = int(radius)
     half_heights = np.array([math.isqrt(int(radius**2 - d**2)) for d in range(whole + 1)])
     flat_heights, flat_boxes = np.unique(half_heights, return_inverse=True)

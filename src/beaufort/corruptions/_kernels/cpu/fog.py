@@ -14,7 +14,7 @@ f32, u8 = np.float32, np.uint8
 
 @inlined
 def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):
-    """One level: from cells × cells points to twice as many each way, of which `kept` rows are written.
+    """Refine one level: from cells × cells points to twice as many per axis; `kept` rows are written.
 
     `lows` and `highs` follow the smallest and the largest point, column by column: a point once made
     stays in the map, so that the extremes of the whole map are known when the last one is made. Roundings
@@ -93,7 +93,7 @@ def _plasma(noise, side, decay, out):
             cells *= 2
             amplitude = f32(amplitude / (decay * decay))
         low, high = lows[0], highs[0]
-        for x in range(1, side // 2):  # by hand: to load a kernel with NumPy's `min` imports much of SciPy
+        for x in range(1, side // 2):  # not NumPy's `min`: loading a kernel with it imports much of SciPy
             low, high = min(low, lows[x]), max(high, highs[x])
         scale = f32(1) / (high - low)
         for y in range(height):

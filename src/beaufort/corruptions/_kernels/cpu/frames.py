@@ -29,7 +29,7 @@ def affine_frame(images: Bytes, matrix: Array, about: tuple[float, float], side:
 def _positions(
     length: int, side: int, factor: float, about: float, start: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int, int]:
-    """Where each pixel of a scaled side comes from: the one before, the next, the weight of that.
+    """Return the source of each pixel of a scaled side: the pixel before, the next, and its weight.
 
     The pixels that come from inside of the image are those from the first to before the last number.
     """
@@ -45,7 +45,7 @@ def _positions(
 def _scaled_frame(
     images, rows, next_rows, down, first_row, last_row, columns, next_columns, across, first, last, out
 ):
-    """A map that keeps rows rows: each is stretched once, and mixed with the next."""
+    """Apply a map that keeps rows horizontal: each row is stretched once and mixed with the next."""
     width, channels = images.shape[2:]
     line, side = width * channels, out.shape[2] * channels
     upper, lower = np.zeros(side), np.zeros(side)
@@ -85,7 +85,7 @@ def _stretch(row, columns, next_columns, across, first, last, out):
 
 @exact_kernel
 def _affine_frame(pixels, height, width, matrix, about, top, left, out):
-    """Positions are worked out in double precision, mixtures of pixels in single."""
+    """Compute positions in double precision, and mixtures of pixels in single precision."""
     side, channels = out.shape[2:]
     line = width * channels
     (a, b), (c, d) = (matrix[0, 0], matrix[0, 1]), (matrix[1, 0], matrix[1, 1])
@@ -120,7 +120,7 @@ def perspective_frame(images: Bytes, matrix: Array, side: int) -> Bytes:
 
 @exact_kernel
 def _perspective_frame(pixels, height, width, matrix, top, left, out):
-    """Of images in a black frame of one pixel; mixtures of integers of 1/1024 are exact."""
+    """Sample images in a black frame of one pixel; mixtures of integers of 1/1024 are exact."""
     side, channels = out.shape[2:]
     line = width * channels
     mixed = np.zeros(4 * side, np.float32)
@@ -144,7 +144,7 @@ def _perspective_frame(pixels, height, width, matrix, top, left, out):
 
 @exact_kernel
 def _show(mixed, more, out):
-    """The values of a row of pixels that have room for four each, cut off to 8 bit."""
+    """Truncate to 8 bits the values of a row of pixels with space for four values each."""
     channels = 4 * out.size // mixed.size
     if channels == 3:
         for x in range(mixed.size // 4):
@@ -157,7 +157,7 @@ def _show(mixed, more, out):
 
 
 def _with_room(images: Bytes) -> Bytes:
-    """All values in a row, and room to read four of the last pixel."""
+    """Return all values in a row, with padding to read four values at the last pixel."""
     flat = np.zeros(images.size + 4, np.uint8)
     flat[: images.size] = images.reshape(-1)
     return flat
@@ -173,7 +173,7 @@ def add_frame(
 
 @exact_kernel
 def _add_frame(total, values, count):
-    """The values are replaced by the mean."""
+    """Replace the values by the mean."""
     for x in range(values.size):
         total[x] += f32(values[x]) / f32(255)
         values[x] = u8(i32(min(total[x] / count * f32(255), f32(255))))

@@ -32,7 +32,7 @@ _STRIP = 32
 
 @exact_kernel
 def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
-    """In double precision, the farthest taps first, as SciPy adds them up."""
+    """Filter in double precision, farthest taps first, in the order of SciPy."""
     height, width, channels = images.shape[1:]
     line = width * channels
     radius = taps.size - 1
@@ -74,7 +74,7 @@ def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
 
 @exact_part
 def _weigh(values, at, step, taps, radius):
-    """Weigh values around those from `at` on, nearest first; neighbors are `step` places apart."""
+    """Return weighted sums around the values from `at` on, nearest first; neighbors are `step` apart."""
     total = splat(one(taps, 0)) * load(values, at)
     for k in range(2, radius + 1, 2):
         near = load(values, at - (k - 1) * step) + load(values, at + (k - 1) * step)
@@ -88,7 +88,7 @@ def _weigh(values, at, step, taps, radius):
 
 @exact_part
 def _weigh_strip(frame, taps, columns, channels, middle, out):
-    """Weigh the rows of `out`, which have `radius` rows more above and below in `frame`: down, then across.
+    """Filter the rows of `out`, which have `radius` more rows on both sides in `frame`: vertically first.
 
     Columns go before rows, so that what is added up stays in the nearest cache.
     """
@@ -164,7 +164,7 @@ def _smooth(fields, taps, rows, columns, gain, out):
     radius = taps.size - 1
     frame = np.zeros((_STRIP + 2 * radius, wide), fields.dtype)
     middle = np.zeros((_STRIP, wide + 2 * radius), fields.dtype)
-    totals = np.zeros((_STRIP, wide), fields.dtype)  # need not be zeros, but takes nothing more to compile
+    totals = np.zeros((_STRIP, wide), fields.dtype)  # zeros are not needed, but compile fastest
     for i in range(fields.shape[0]):
         for top in range(0, height, _STRIP):
             lines = min(_STRIP, height - top)
@@ -181,7 +181,7 @@ def _smooth(fields, taps, rows, columns, gain, out):
 
 @kernel
 def _smooth_by_waves(fields, down, down_gain, across, across_gain, out):
-    """Split each field into the given waves, weigh them, and put them together again."""
+    """Transform each field into the given waves, multiply by the gains, and transform back."""
     height, width = fields.shape[1:]
     for i in range(fields.shape[0]):
         columns = np.zeros((len(down), width), fields.dtype)
@@ -236,7 +236,7 @@ def smooth(
 
 @lru_cache(maxsize=16)
 def wave_gains(size: int, sigma: float, truncate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The cosine waves that a wide Gaussian lets through, and the gain of each.
+    """Return the cosine waves that pass a wide Gaussian, and their gains.
 
     With the mirrored border a symmetric filter is diagonal in the DCT-II basis, and wave k has the
     gain Σ taps·cos(πkj/size). The true gain dies out at k ≈ 5·size/(πσ); the cut at `truncate`·σ

@@ -13,9 +13,9 @@ i32, u32, u8 = np.int32, np.uint32, np.uint8
 
 @inlined
 def _look_around(pairs, bits, start, width, places, rights):
-    """Where each visit of a row takes from, and all bits set where that was written in the same row.
+    """Return the source of each visit of a row, with all bits set where it was written in the same row.
 
-    Those are the ones who take from their right. Their place is then their own.
+    These take from their right, and their source is then their own position.
     """
     bits, rest, most, last, line = i32(bits), i32(32 - bits), i32(1 << (bits - 1)), i32(start), i32(width)
     for c in range(places.size):

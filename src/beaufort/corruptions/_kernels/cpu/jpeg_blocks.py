@@ -19,7 +19,7 @@ BLOCKS = 16
 
 @inlined
 def _odd(a, b, c, d):
-    """The rotations that the odd halves of both transforms share."""
+    """Return the rotations that the odd halves of both transforms have in common."""
     e = mul(add(add(a, c), add(b, d)), 9633)
     ad, bc = mul(add(a, d), -7373), mul(add(b, c), -20995)
     ac, bd = sub(e, mul(add(a, c), 16069)), sub(e, mul(add(b, d), 3196))
@@ -60,7 +60,7 @@ def _forward(values, first):
 
 @inlined
 def _inverse(values, bits, offset):
-    """Back from eight values, `offset` added before the last bits are cut off."""
+    """Apply the inverse DCT to eight values; `offset` is added before truncation."""
     x0, x1, x2, x3, x4, x5, x6, x7 = values
     turned = mul(add(x2, x6), 4433)
     inner, outer = sub(turned, mul(x6, 15137)), add(turned, mul(x2, 6270))
@@ -81,7 +81,7 @@ def _inverse(values, bits, offset):
 
 @intrinsic
 def _signed_like(typing_context, size, other):
-    """The first number with the sign of the second; both float32."""
+    """Return the first number with the sign of the second; both float32."""
     single = ir.FloatType()
 
     def code(context, builder, signature, arguments):
@@ -93,7 +93,7 @@ def _signed_like(typing_context, size, other):
 
 @inlined
 def quantized(value, step, scale, half):
-    """The multiple of a step that an eighth of the value is nearest to; halves go away from zero."""
+    """Return the multiple of a step nearest to an eighth of the value; halves are rounded away from zero."""
     size = f32(value)
     return mul(i32(size * scale + _signed_like(half, size)), step)
 
@@ -110,7 +110,7 @@ def scales_of(steps: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np
 
 @inlined
 def _bytes(a, b, c, d):
-    """Four values, cut off to bytes, in a word."""
+    """Pack four values, truncated to bytes, into a word."""
     low = u32(_byte(a)) | u32(_byte(b)) << u32(8)
     return u32(low | u32(_byte(c)) << u32(16) | u32(_byte(d)) << u32(24))
 
@@ -122,7 +122,7 @@ def _byte(value):
 
 @inlined
 def _parts(word):
-    """The four bytes of a word."""
+    """Return the four bytes of a word."""
     return (
         i32(word & u32(255)),
         i32((word >> u32(8)) & u32(255)),
@@ -133,7 +133,7 @@ def _parts(word):
 
 @inlined
 def _eight(of, at, step):
-    """Every `step`-th entry: numbers of a table, or rows of the work space."""
+    """Return every `step`-th entry: numbers of a table, or rows of the workspace."""
     a, b, c, d = of[at], of[at + step], of[at + 2 * step], of[at + 3 * step]
     return a, b, c, d, of[at + 4 * step], of[at + 5 * step], of[at + 6 * step], of[at + 7 * step]
 
@@ -167,7 +167,7 @@ def _quantize(values, steps, scales, halves):
 
 @kernel
 def round_trip(words, steps, scales, halves):
-    """Each block transformed, divided by its steps, rounded, and all of that back.
+    """Transform each block, quantize it, and transform it back.
 
     Row y of `words` holds row y of all blocks, two words of four bytes each; the number of blocks is a
     multiple of `BLOCKS`. Value (x, y) of those that are worked on is row 8·x + y of `work`. The pass down the

@@ -1,4 +1,4 @@
-"""JPEG there and back, with the integers of libjpeg-turbo, in Numba.
+"""JPEG encoding and decoding with the integer arithmetic of libjpeg-turbo, in Numba.
 
 What a file of the baseline format stores is lossless, so nothing is written: colors are turned, halved,
 transformed and rounded as the encoder does, and turned back as the decoder does, with `islow` transforms and
@@ -34,7 +34,7 @@ _CHROMA = """
 
 @lru_cache(maxsize=128)
 def quantization_steps(quality: int) -> NDArray[np.int32]:
-    """The standard's tables at a quality, `(2, 64)`: of brightness and of color, row by row."""
+    """Return the standard tables at a quality, `(2, 64)`: luminance and chrominance, row by row."""
     quality = min(max(quality, 1), 100)
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
     tables = np.array([[int(word) for word in text.split()] for text in (_LUMA, _CHROMA)])
@@ -50,7 +50,7 @@ def _tables(quality: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArr
 
 @inlined
 def _plane(height, width):
-    """Room for the blocks of a plane: row y of it lies in row y % 8, behind the rows y - 8, y - 16, …"""
+    """Allocate the blocks of a plane: its row y is in row y % 8, after the rows y - 8, y - 16, …"""
     blocks = (height + 7) // 8 * ((width + 7) // 8)
     return np.zeros((8, (blocks + BLOCKS - 1) // BLOCKS * BLOCKS * 8), np.uint8)
 
@@ -75,7 +75,7 @@ def _weighed(r, g, b, red, green, blue, offset):
 
 @inlined
 def _halve(sums, rows, out):
-    """Means of 2 × 2 values, rounded down and up in turn; two sums of a column are in one word."""
+    """Average 2 × 2 values, rounded down and up alternately; a word holds two sums of a column."""
     for x in range(out.size):
         total = add(sums[x] & i32(0xFFFF), shr(sums[x], 16))
         out[x] = u8(shr(add(mul(total, rows), i32(1 + (x & 1))), 2))
@@ -83,7 +83,7 @@ def _halve(sums, rows, out):
 
 @kernel
 def _to_planes(image, luma, across, chroma, wide):
-    """Brightness, and the two colors at half the size, side by side: blue in the left half of each row."""
+    """Return the luminance, and the chrominance at half the size: blue in the left half of each row."""
     height, width = image.shape[:2]
     pairs = np.zeros(wide, np.int32)
     sums = pairs.view(np.uint16)
@@ -115,7 +115,7 @@ def _between(near, far, bias):
 
 @inlined
 def _enlarge(near, far, half, sums, pairs):
-    """Twice as many columns: three quarters of the nearest value, a quarter of the next, each way.
+    """Double the columns: three quarters of the nearest value and a quarter of the next, on both sides.
 
     Both colors are in a row; `half` is how many columns of each there are. Two neighbors make a word.
     """
@@ -125,7 +125,7 @@ def _enlarge(near, far, half, sums, pairs):
     for x in range(wide):
         left = _between(sums[x + 1], sums[x], u16(8))
         pairs[x] = left | u16(_between(sums[x + 1], sums[x + 2], u16(7)) << u16(8))
-    for first in (0, wide // 2):  # the ends have no neighbor but themselves
+    for first in (0, wide // 2):  # at the ends, the pixel is its own neighbor
         last = first + half - 1
         left = u16(_between(sums[first + 1], sums[first + 1], u16(8)))
         pairs[first] = (pairs[first] & u16(0xFF00)) | left
@@ -135,7 +135,7 @@ def _enlarge(near, far, half, sums, pairs):
 
 @inlined
 def _repeat_twice(row, pairs):
-    """Twice as many columns, each value two times."""
+    """Double the columns by repeating each value."""
     for x in range(row.size):
         pairs[x] = u16(row[x]) | u16(u16(row[x]) << u16(8))
 

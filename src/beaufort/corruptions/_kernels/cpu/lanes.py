@@ -1,4 +1,4 @@
-"""Many neighboring values as one, for kernels that weigh them over and over.
+"""Vectors of neighboring values, for kernels that weight them repeatedly.
 
 A loop over places inside a loop over taps reads and writes its sums at every tap. Turned inside out, the sums
 of some places stay in registers until all taps are added; but the compiler does not turn loops. A value of
@@ -36,7 +36,7 @@ _WIDTHS = {"float": 8, "double": 4, "i32": 8, "i16": 16, "i8": 16}
 
 
 def _vectors(value, width=None):
-    """How they are held: a type of LLVM."""
+    """Their LLVM type."""
     width = width or _WIDTHS[str(value)]
     return ir.ArrayType(ir.VectorType(value, width), LANES // width)
 
@@ -62,7 +62,7 @@ def pointer(typing_context, array):
 
 
 def _places(builder, start, index, width=None):
-    """Where the vectors are that hold the values from `index` on."""
+    """Return pointers to the vectors of the values from `index` on."""
     whole = _vectors(start.type.pointee, width)
     first = builder.bitcast(builder.gep(start, [index]), whole.element.as_pointer())
     return [builder.gep(first, [ir.Constant(ir.IntType(64), i)]) for i in range(whole.count)]
@@ -107,7 +107,7 @@ def load_floats(typing_context, start, at):
 
 @intrinsic
 def store(typing_context, start, at, lanes):
-    """Put values there from `at` on."""
+    """Store values from `at` on."""
     signature = numba.void(start, numba.intp, lanes)
 
     def code(context, builder, signature, arguments):
@@ -132,7 +132,7 @@ def one(typing_context, start, at):
 
 @intrinsic
 def splat(typing_context, value):
-    """The same number everywhere."""
+    """Return a vector of one number."""
     signature = Lanes(value)(value)
 
     def code(context, builder, signature, arguments):
@@ -169,7 +169,7 @@ def fma(typing_context, a, b, c):
 
 
 def _operation(real: str, whole: str) -> Any:
-    """What a processor does with two values: its names for real and for integers."""
+    """An instruction on two values: its names for floats and for integers."""
 
     @intrinsic
     def operation(typing_context, a, b):
@@ -187,7 +187,7 @@ _plus, _minus, _times = _operation("fadd", "add"), _operation("fsub", "sub"), _o
 
 
 def _call(operation):
-    """As a function, which Numba wants here."""
+    """Return it as a function, as Numba requires."""
 
     def call(a, b):
         return operation(a, b)

@@ -12,9 +12,9 @@ from beaufort._core.compiled import exact_kernel, kernel, to_byte
 
 @exact_kernel
 def opacity(r, c, last_r, last_c, out):
-    """How opaque one line is at each pixel, into `out`, `(h, w)`; -1 where it does not pass.
+    """Write the opacity of one line at each pixel to `out`, `(h, w)`; -1 where it does not pass.
 
-    A pixel that is met twice has the later value.
+    A pixel that is visited twice has the later value.
     """
     height, width = out.shape
     out[:] = -1

@@ -1,4 +1,4 @@
-"""Motion along a line and about the middle, with Numba."""
+"""Motion along a line and about the center, with Numba."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _pad(image, pad, padded):
 
 @exact_part
 def _weigh_row(padded, starts, weights, line, total):
-    """Add up rows of a padded image, each from its own start on, by their weights, four at a time."""
+    """Sum weighted rows of a padded image, each from its own start, four at a time."""
     values, sums, at, by = pointer(padded), pointer(total), pointer(starts), pointer(weights)
     taps = weights.size
     fours = taps // 4 * 4
@@ -53,7 +53,7 @@ def _weigh_row(padded, starts, weights, line, total):
 
 @inlined
 def _steps(way, length, out):
-    """How many pixels each tap is away, down or to the right; halves round down."""
+    """Return the distance of each tap in pixels, down or to the right; halves are rounded down."""
     for k in range(out.size):
         out[k] = int(np.ceil(k * way / length - 0.5))
 
@@ -98,7 +98,7 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
 
 @lru_cache(maxsize=64)
 def _half_gaussian(radius: float, sigma: float) -> NDArray[np.float32]:
-    """The weight of each pixel along the way, from the first on."""
+    """Return the weight of each pixel along the path."""
     weights = np.exp(-(np.arange(2 * math.ceil(radius) + 1) ** 2) / (2 * sigma**2))
     return np.asarray(weights / weights.sum(), np.float32)
 
@@ -109,7 +109,7 @@ ROUNDING = 1e-6
 
 @inlined
 def _mirrored(at, size):
-    """An index beyond the border, as one inside."""
+    """Return the index inside for one beyond the border."""
     if at < 0:
         at = -at
     return 2 * size - 2 - at if at >= size else at

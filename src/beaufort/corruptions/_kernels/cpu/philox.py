@@ -228,7 +228,7 @@ def _fill_levels(images, size, k0, k1, field, ids, tables, column_bits, out):
 
 @kernel
 def _hash_bytes(images, out):
-    """A sum over 8-byte words, each mixed with its place: any order of summation gives it."""
+    """Sum 8-byte words, each mixed with its position, so that the order of summation does not matter."""
     for i in range(images.shape[0]):
         row = images[i]
         whole = row.size // 8

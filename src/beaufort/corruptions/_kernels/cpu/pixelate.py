@@ -19,14 +19,14 @@ i32, f32, u8, u16 = np.int32, np.float32, np.uint8, np.uint16
 
 @inlined
 def _mean(total, weight):
-    """A sum divided by how many it is of, rounded, in Pillow's fixed point."""
+    """Divide a sum by its count, rounded, in Pillow's fixed-point arithmetic."""
     return u8(shr(add(mul(i32(total), weight), 1 << 21), 22))
 
 
 @inlined
 def _sums_of_neighbors(row, channels, count, few, more):
-    """At every place of a row, the sums of `count` pixels from there on, and of one more."""
-    if count == 2:  # the usual one, in one pass
+    """Compute, at every position of a row, the sums of the next `count` pixels and of one more."""
+    if count == 2:  # the usual case, in one pass
         second, third = row[channels:], row[2 * channels :]
         for x in range(third.size):
             two = u16(row[x]) + u16(second[x])
@@ -49,8 +49,8 @@ def _sums_of_neighbors(row, channels, count, few, more):
 def _pixel_cells(images, row_cells, rows, count, starts, weights, places, out):
     height, width, channels = images.shape[1:]
     line, across = width * channels, weights.size
-    # Cells have n or n + 1 pixels. The sums of both are taken at every pixel, which vectorizes, and
-    # those that are wanted are picked.
+    # Cells have n or n + 1 pixels. Both sums are computed at every pixel, which vectorizes, and
+    # the needed ones are selected.
     sums = np.empty(2 * line + 1, np.uint16)
     few, more = sums[:line], sums[line : 2 * line]
     picked = np.empty(across + 1, np.uint16)
@@ -197,7 +197,7 @@ def _soft_cells(images, down, down_next, fractions_down, across, across_next, fr
             for x in range(cells):
                 narrow[x] = _quotient(total[x], across.whole[x], across.inverse[x])
             following = narrow[channels:]
-            for x in range(cells):  # a cell and the next one in one value, which halves the copies
+            for x in range(cells):  # a cell and the next one packed into one value, which halves the copies
                 pairs[x] = u16(narrow[x]) | (u16(following[x]) << u16(8))
             _gather(shown, pairs, across_next, channels)
             target = wide[y]

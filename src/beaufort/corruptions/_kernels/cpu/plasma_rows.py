@@ -1,4 +1,4 @@
-"""Diamond-square fractals too large to hold: row by row, with their numbers drawn on the way.
+"""Diamond-square fractals too large for memory: row by row, drawing the numbers when needed.
 
 The map of an image of 16 × 9000 pixels has 16384² points, of which the image shows a thousandth; but
 the smallest and the largest point of all of them set its scale. So every point is made, and none is kept:
@@ -55,7 +55,7 @@ def _draw(wobble, y, last_level, blocks, key, field, low, high):
 
 @inlined
 def _centers(center, here, below, wobble, amplitude):
-    """The points in the middle of the squares between two rows."""
+    """Compute the centers of the squares between two rows."""
     last = len(here) - 1
     quarter = f32(0.25)
     for x in range(last):
@@ -67,7 +67,7 @@ def _centers(center, here, below, wobble, amplitude):
 
 @inlined
 def _even_row(row, here, center, above, wobble, amplitude):
-    """A row of the finer map that the coarser one has: its points, and one between each two."""
+    """Compute a row of the finer map that exists in the coarser one: its points, and one between each two."""
     last = len(here) - 1
     quarter = f32(0.25)
     for x in range(last):
@@ -81,7 +81,7 @@ def _even_row(row, here, center, above, wobble, amplitude):
 
 @inlined
 def _odd_row(row, here, below, center, wobble, amplitude):
-    """A row of the finer map between two of the coarser one."""
+    """Compute a row of the finer map between two rows of the coarser one."""
     last = len(here) - 1
     quarter = f32(0.25)
     around = (center[0] + center[last]) + (here[0] + below[0])
@@ -142,7 +142,7 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
     top = levels - 1
     lowest, highest = f32(0), f32(0)
     for y in range(side):
-        level = top  # go down to where a row can be made of what is there, then up again
+        level = top  # descend to a level whose rows follow from existing ones, then ascend
         while not waits[level] and 0 < at[level] < (1 << level) - 1:
             level -= 1
         while True:

@@ -23,7 +23,7 @@ def _flakes(normals, mean, spread, threshold, rows, row_weight, columns, column_
             for x in range(first, last + 1):
                 line[x] = a[x] * (1 - t) + b[x] * t
             target = out[i, y]
-            for x in range(width):  # an unsigned index is not looked at for its sign: this vectorizes
+            for x in range(width):  # an unsigned index needs no check of its sign, so the loop vectorizes
                 left, right, s = (
                     line[uintp(columns[x])],
                     line[uintp(min(columns[x] + 1, last))],
@@ -45,7 +45,7 @@ def flakes(
 
 @inlined
 def _whiten(values, white, flakes, mix, nearest):
-    """Mix a row of one color with its whitened self, and add the flakes."""
+    """Mix a row of one color with its whitened version, and add the flakes."""
     rest = f32(1) - mix
     for x in range(values.size):
         value = f32(values[x])
@@ -63,7 +63,7 @@ def _snowfall(images, layers, mix, nearest, out):
         for y in range(height):
             source, target = sources[y], targets[y]
             layer, turned = layers[i, y], layers[i, height - 1 - y]
-            for x in range(width):  # an unsigned index is not looked at for its sign: this vectorizes
+            for x in range(width):  # an unsigned index needs no check of its sign, so the loop vectorizes
                 flakes[x] = f32(i32(layer[x]) + i32(turned[uintp(width - 1 - x)]))
             if channels == 3:
                 take_apart(source, reds, greens, blues)

@@ -22,20 +22,20 @@ _NINTH = 1 / 9 / (1 << 23)
 
 @inlined
 def _beside(at, size):
-    """The places before and after one, mirrored at the last, which is not repeated."""
+    """Return the positions before and after one, mirrored at the last, which is not repeated."""
     before = at - 1 if at > 0 else min(1, size - 1)
     return before, at + 1 if at < size - 1 else max(size - 2, 0)
 
 
 @inlined
 def _mirror(row, width):
-    """Fill the places before and after a row that begins at 1."""
+    """Fill the positions before and after a row that begins at 1."""
     row[0], row[width + 1] = row[min(2, width)], row[max(width - 1, 1)]
 
 
 @exact_kernel
 def _whole_steps(depths, sums, out):
-    """The mean of 3 × 3 depths, cut off; exact sums, so that the order of nine does not matter."""
+    """Average 3 × 3 depths, truncated; sums are exact, so their order does not matter."""
     height, width = out.shape
     for y in range(height):
         before, after = _beside(y, height)
@@ -78,7 +78,7 @@ def _equalize(flat, pairs, of_two, counts, levels):
 
 @inlined
 def _level_table(counts, size, levels):
-    """The level of each step: how many are below, the first not counted; a single step stays as it is."""
+    """Return the level of each step: the number of values below, without the first."""
     first = 0
     while counts[first] == 0:
         first += 1
@@ -94,7 +94,7 @@ def _level_table(counts, size, levels):
 
 @exact_kernel
 def _emboss(levels, rows, out):
-    """Light from the lower right: a row and a column on are added, those before taken away."""
+    """Compute light from the lower right: the next row and column are added, the previous ones subtracted."""
     height, width = levels.shape
     for y in range(height):
         before, after = _beside(y, height)
@@ -135,7 +135,7 @@ def _shine(water, light, strength, sums, products, out):
 
 
 def relief(water: Bytes, depths: Array, strength: float, out: Array) -> None:
-    """How much light each pixel of water adds, by its depth; the brightest one adds `strength`.
+    """Return the light that each pixel of water adds, by its depth; the brightest one adds `strength`.
 
     Args:
         water: 8-bit values, `(h, w)`.

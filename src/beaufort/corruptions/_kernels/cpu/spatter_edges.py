@@ -1,6 +1,6 @@
 """Edges of 8-bit images and the distance to them, as OpenCV has them, with Numba.
 
-Rows are worked on as a whole, so that their loops vectorize. All of it is equal to OpenCV on a processor for
+Rows are processed as a whole, so that their loops vectorize. All of it is equal to OpenCV on a processor for
 which Intel's library is built in, to the last bit; elsewhere OpenCV's own distances are rounded differently.
 """
 
@@ -58,9 +58,9 @@ def _candidates(across, down, above, here, below, low, high, labels):
 
 @exact_kernel
 def _connect(flat, words, pitch, stack):
-    """Make a 2 of each 1 that is connected to one. The outermost labels, of rows of `pitch`, are 0.
+    """Replace each 1 that is connected to a 2 by a 2. The outermost labels, of rows of `pitch`, are 0.
 
-    There are few of them, so that each asks its neighbors, and not each 2. Labels are given as bytes, and
+    There are few of them, so each checks its neighbors, not each 2. Labels are given as bytes, and
     eight of them as a word.
     """
     for word in range(words.size):

@@ -35,7 +35,7 @@ def outline(images: Tensor, sigma: float, low: float, high: float) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _weights(height: int, width: int, sigma: float, device: torch.device) -> Tensor:
-    """How much of the Gaussian lies inside the image, `(1, h, w)`; never 0."""
+    """Return the part of the Gaussian inside the image, `(1, h, w)`; never 0."""
     inside = _blur(torch.ones((1, height, width), dtype=torch.float64), _taps(sigma))
     return (inside + float(np.finfo(np.float64).eps)).to(device)
 
@@ -91,7 +91,7 @@ def _ridges(down: Tensor, across: Tensor, steep: Tensor, low: float, high: float
 
 
 def connect(labels: Tensor) -> Tensor:
-    """Labels `(n, h, w)` in which every 1 that a chain of ones ties to a 2 has become a 2.
+    """Return labels `(n, h, w)` with every 1 replaced by 2 that a chain of ones connects to a 2.
 
     0 is no edge, 1 an edge if it is connected to one, 2 an edge; neighbors on diagonals count.
     """

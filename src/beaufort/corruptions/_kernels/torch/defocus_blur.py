@@ -48,7 +48,7 @@ def defocus(images: Tensor, radius: float, softness: float, *, nearest: bool = F
 
 
 def _rimmed(values: Tensor, taps: NDArray[Any], axis: int) -> Tensor:
-    """Weigh along an axis, of which the ends are used up."""
+    """Filter along an axis, without padding."""
     rim = len(taps) - 1
     size = values.shape[axis] - 2 * rim
     total = float(taps[0]) * values.narrow(axis, rim, size)

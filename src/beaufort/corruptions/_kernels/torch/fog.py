@@ -37,7 +37,7 @@ def plasma(
 
 
 def _refine(coarse: Tensor, wobble: Tensor, amplitude: float) -> Tensor:
-    """One level: from cells × cells points to twice as many each way, around which the map wraps."""
+    """Refine one level: from cells × cells points to twice as many per axis; the map is periodic."""
     square, row, column = wobble.unbind(1)
     right, below = coarse.roll(-1, 2), coarse.roll(-1, 1)
     centers = fma(square, amplitude, ((coarse + right) + (below + right.roll(-1, 1))) * 0.25)
@@ -49,7 +49,7 @@ def _refine(coarse: Tensor, wobble: Tensor, amplitude: float) -> Tensor:
 
 @lru_cache(maxsize=256)
 def _amplitudes(side: int, decay: float) -> NDArray[np.float32]:
-    """How far the points of each level are moved, from the coarsest on."""
+    """Return the amplitude of each level, from the coarsest on."""
     amplitudes = [np.float32(10000)]
     while 2 ** len(amplitudes) < side:
         amplitudes.append(amplitudes[-1] / np.float32(decay) ** 2)

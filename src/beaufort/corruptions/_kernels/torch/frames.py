@@ -36,7 +36,7 @@ def affine_frame(images: Tensor, matrix: NDArray[Any], about: tuple[float, float
 
 
 def _corner(images: Tensor, side: int) -> tuple[int, int]:
-    """Where the middle of an image begins: its first row and column."""
+    """Return the first row and column of the center of an image."""
     top, left = (round((length - side) / 2) for length in images.shape[1:3])
     return top, left
 
@@ -51,7 +51,7 @@ def _map(matrix: NDArray[Any], about: tuple[float, float], device: torch.device)
 
 
 def _toward(p: Tensor, q: Tensor, weight: Tensor) -> Tensor:
-    """From p on the way to q, rounded as by the CPU's kernels."""
+    """Interpolate from p to q, rounded like the CPU kernels."""
     return p + (q - p) * weight if weight.dtype == torch.float64 else fma(q - p, weight, p)
 
 
@@ -84,7 +84,7 @@ def add_frame(
     if kernels := triton_kernels("frames", images):
         numbers = _map(matrix, about, images.device)
         return kernels.add_frame(total, images, *numbers, *_corner(images, side), count)
-    # A device may divide by a number of the host as it multiplies by its inverse, which rounds differently.
+    # A device may divide by a host number by multiplying with its inverse, which rounds differently.
     whole, many = (constant(np.array([number], np.float32), images.device) for number in (255, count))
     total += affine_frame(images, matrix, about, side) / whole
     return (total / many * 255).clamp(max=255).to(torch.uint8)

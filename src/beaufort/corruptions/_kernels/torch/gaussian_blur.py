@@ -24,7 +24,7 @@ def gaussian(images: Tensor, sigma: float, *, horizontal: bool = True, nearest: 
         blur = kernels.gaussian_exact if exact else kernels.gaussian
         return blur(images, taps, horizontal=horizontal, nearest=nearest)
     axes = (1, 2) if horizontal else (1,)
-    # Looked up, because CUDA divides by a number of the host by multiplying by its inverse.
+    # A lookup table, because CUDA divides by a host number by multiplying with its inverse.
     values = constant(np.arange(256) / 255, images.device)[images.long()] if exact else images.float()
     for axis in axes:
         values = (_far_first if exact else _near_first)(values, taps, axis, "nearest")
@@ -44,7 +44,7 @@ def _border(values: Tensor, radius: int, axis: int, mode: str) -> Tensor:
 
 
 def _far_first(values: Tensor, taps: NDArray[Any], axis: int, mode: str) -> Tensor:
-    """Weigh along an axis from the farthest pair to the nearest, each rounding counted."""
+    """Filter along an axis from the farthest pair to the nearest, with the same roundings as on the CPU."""
     index = _border(values, len(taps) - 1, axis, mode)
     total = values * float(taps[0])
     for k in range(len(taps) - 1, 0, -1):
@@ -53,7 +53,7 @@ def _far_first(values: Tensor, taps: NDArray[Any], axis: int, mode: str) -> Tens
 
 
 def _near_first(values: Tensor, taps: NDArray[Any], axis: int, mode: str) -> Tensor:
-    """Weigh along an axis from the nearest pairs on, two at a time, products fused with sums."""
+    """Filter along an axis from the nearest pairs on, two at a time, with fused products."""
     radius = len(taps) - 1
     index = _border(values, radius, axis, mode)
     weights = [float(tap) for tap in taps]
@@ -93,7 +93,7 @@ def _smoothed(fields: Tensor, sigma: float, truncate: float, border: str) -> Ten
 
 
 def _smooth_by_waves(fields: Tensor, *waves: NDArray[Any]) -> Tensor:
-    """Split each field into the given waves, weigh them, and put them together again."""
+    """Transform each field into the given waves, multiply by the gains, and transform back."""
     down, down_gain, across, across_gain = (constant(wave, fields.device) for wave in waves)
     gains = down_gain[:, None] * across_gain
     if (kernels := triton_kernels("gaussian_blur", fields)) and fields.dtype == torch.float32:

@@ -1,4 +1,4 @@
-"""Sweeps in which pixels take the place of others, one after the other, worked out side by side.
+"""Sweeps in which pixels take the place of others, sequentially defined and computed in parallel.
 
 A copy can be followed back: what a pixel shows after a sweep is what its source showed then, if the sweep had
 come by the source before, else what the source showed a sweep ago. Every pixel follows its own trail to the

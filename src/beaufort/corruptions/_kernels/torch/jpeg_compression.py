@@ -1,4 +1,4 @@
-"""JPEG there and back, with the integers of libjpeg-turbo.
+"""JPEG encoding and decoding with the integer arithmetic of libjpeg-turbo.
 
 What a file of the baseline format stores is lossless, so nothing is written: colors are turned, halved,
 transformed and rounded as its encoder does, and turned back as its decoder does, with `islow` transforms and
@@ -50,10 +50,10 @@ def _to_rgb(y: Tensor, blue: Tensor, red: Tensor) -> Tensor:
 
 
 def _halve(plane: Tensor) -> Tensor:
-    """Means of 2 × 2, rounded down and up in turn from column to column."""
+    """Average 2 × 2 values, rounded down and up alternately from column to column."""
     height, width = plane.shape[1:]
     down = _padded_index(height, 2, plane.device)
-    across = _padded_index(width, 16, plane.device)  # whole blocks: what is right of the image counts too
+    across = _padded_index(width, 16, plane.device)  # complete blocks, with padding on the right
     plane = plane[:, down][:, :, across]
     sums = plane[:, ::2] + plane[:, 1::2]
     sums = sums[..., ::2] + sums[..., 1::2]
@@ -61,7 +61,7 @@ def _halve(plane: Tensor) -> Tensor:
 
 
 def _enlarge(plane: Tensor, height: int, width: int) -> Tensor:
-    """Twice the size: three quarters of the nearest value, a quarter of the next, each way.
+    """Double the size: three quarters of the nearest value and a quarter of the next, on both sides.
 
     Images of few columns get the nearest value alone.
     """
@@ -79,13 +79,13 @@ def _enlarge(plane: Tensor, height: int, width: int) -> Tensor:
 
 @lru_cache(maxsize=128)
 def _padded_index(size: int, multiple: int, device: torch.device) -> Tensor:
-    """0, 1, … and the last again until the number is a multiple."""
+    """Return 0, 1, …, with the last one repeated until the count is a multiple."""
     padded = -(-size // multiple) * multiple
     return torch.arange(padded, device=device).clamp(max=size - 1)
 
 
 def _round_trip(plane: Tensor, steps: Tensor) -> Tensor:
-    """Each 8 × 8 block transformed, divided by its steps, rounded, and all of that back."""
+    """Transform each 8 × 8 block, quantize it, and transform it back."""
     count, height, width = plane.shape
     down, across = (_padded_index(size, 8, plane.device) for size in (height, width))
     plane = plane[:, down][:, :, across].to(torch.int32) - 128
@@ -105,7 +105,7 @@ def _descale(value: Tensor, bits: int) -> Tensor:
 
 
 def _odd(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
-    """The rotations that the odd halves of both transforms share."""
+    """Return the rotations that the odd halves of both transforms have in common."""
     e = (a + b + c + d) * 9633
     ad, bc = -7373 * (a + d), -20995 * (b + c)
     ac, bd = e - 16069 * (a + c), e - 3196 * (b + d)

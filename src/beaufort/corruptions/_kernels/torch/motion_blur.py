@@ -1,4 +1,4 @@
-"""Motion along a line and about the middle, in torch."""
+"""Motion along a line and about the center, in torch."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def motion(images: Tensor, radius: float, sigma: float, angles_deg: Tensor | NDA
 
 @lru_cache(maxsize=16)
 def prefilter(size: int) -> NDArray[np.float64]:
-    """The matrix that makes spline coefficients of values on a line, mirrored about its end points.
+    """Return the matrix that maps values on a line to spline coefficients, mirrored about its end points.
 
     It is the inverse of what evaluates a spline at its knots, with the weights 1/6, 2/3, 1/6.
     """
@@ -86,7 +86,7 @@ def turned(images: Tensor, angles: NDArray[Any], weights: NDArray[Any]) -> Tenso
 
 
 def _taps(at: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
-    """The four places that a cubic spline reads, mirrored at the borders, and their weights."""
+    """Return the four positions that a cubic spline reads, mirrored at the borders, and their weights."""
     first = at.floor()
     t = at - first
     s = 1 - t

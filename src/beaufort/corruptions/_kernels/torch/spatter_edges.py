@@ -47,7 +47,7 @@ REACH = 20
 
 
 def depths(labels: Tensor) -> Tensor:
-    """How far each pixel is from the nearest 2, at most 20, float32.
+    """Return the distance of each pixel to the nearest 2, at most 20, float32.
 
     It is measured in steps of 1 to a side, 1.4 across a corner, and 2.1969 like a knight in chess. The
     fewer columns off an edge pixel of a row is, the nearer it is, so that one a row is looked at.

@@ -1,4 +1,4 @@
-"""Look-ups, mixtures, noise, textures and the way back to 8 bit, in torch, rounded where Numba rounds."""
+"""Look-ups, mixtures, noise, textures and conversion to 8 bits, in torch, rounded where Numba rounds."""
 
 from __future__ import annotations
 

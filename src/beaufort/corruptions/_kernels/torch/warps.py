@@ -67,7 +67,7 @@ def displace_zero(images: Tensor, right: Tensor, down: Tensor) -> Tensor:
 
 
 def _inside(at: Tensor, size: int, other: int, border: str) -> tuple[Tensor, Tensor]:
-    """The pixels that stand at a coordinate and at the one after it; far outside, all is one pixel."""
+    """Return the pixels at a coordinate and at the next one; far outside, all are one pixel."""
     margin = 2 * max(size, other)
     table = constant(border_index(size, margin, margin + 1, border), at.device)
     place = at.clamp(-margin, size + margin - 1).long() + margin
@@ -77,7 +77,7 @@ def _inside(at: Tensor, size: int, other: int, border: str) -> tuple[Tensor, Ten
 def _sample(
     images: Tensor, top: Tensor, low: Tensor, left: Tensor, right: Tensor, s: Tensor, t: Tensor
 ) -> Tensor:
-    """Between four neighbors: s of the way to the right, t of the way down."""
+    """Interpolate between four neighbors, with weight s to the right and t down."""
     width, channels = images.shape[2:]
     pixels = images.flatten(1, 2)
 

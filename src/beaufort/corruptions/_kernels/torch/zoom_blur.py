@@ -1,4 +1,4 @@
-"""Zooms into the middle, in torch."""
+"""Zooms about the center, in torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def zoom_average(
         upper = images[:, rows[j]].float()
         lower = images[:, (rows[j] + 1).clamp(max=height - 1)].float()
         mixed = fma(lower - upper, row_weight[j][:, None, None], upper)
-        mixed = torch.nn.functional.pad(mixed, (0, 0, 0, 1))  # right of the last column stands 0
+        mixed = torch.nn.functional.pad(mixed, (0, 0, 0, 1))  # 0 right of the last column
         left, right = mixed[:, :, columns[j]], mixed[:, :, columns[j] + 1]
         total = total + fma(right - left, column_weight[j][:, None], left)
     return to_bytes(total * mean, nearest=nearest)

@@ -14,7 +14,7 @@ _SIZES = ["height", "width", "top", "left", "side"]
 
 @triton.jit
 def _toward(p, q, weight):
-    """From p on the way to q; products in single precision are fused."""
+    """Interpolate from p to q; products in single precision are fused."""
     if weight.dtype == tl.float64:
         made = p + (q - p) * weight
     else:
@@ -27,7 +27,7 @@ def _affine(
     images, numbers, totals, out, height, width, top, left, side, count,
     CHANNELS: tl.constexpr, EXACT: tl.constexpr, ADD: tl.constexpr, BW: tl.constexpr,
 ):  # fmt: skip
-    """A frame; or it is added to the totals, and shown is their mean."""
+    """Compute a frame; or add it to the totals and return their mean."""
     image, y, x, shown = row_tile(side, side, BW)
     about_x, about_y = tl.load(numbers + 4), tl.load(numbers + 5)
     right = (x + left).to(tl.float64) + 0.5 - about_x

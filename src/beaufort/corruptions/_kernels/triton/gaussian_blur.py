@@ -52,7 +52,7 @@ def _down(
             for k in range(radius):
                 tl.store(out + k * CHANNELS + x, total, inside & (column == 0))
                 tl.store(out + (radius + 1 + k) * CHANNELS + x, total, inside & (column == width - 1))
-        else:  # turned over to both sides again and again
+        else:  # reflected repeatedly at both sides
             last = width + 2 * radius
             times = 1 + radius // (2 * width)
             for k in range(-times, times + 1):

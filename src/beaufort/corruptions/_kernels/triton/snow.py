@@ -69,7 +69,7 @@ def _snowfall(
     snowy = tl.fma(value, mix, pale * rest) + both.to(tl.float32)
     snowy = tl.minimum(tl.maximum(snowy, 0.0), 255.0)
     if nearest:
-        snowy = (snowy + 8388608.0) - 8388608.0  # 2²³ leaves no room for a fraction
+        snowy = (snowy + 8388608.0) - 8388608.0  # float32 has no fraction bits at 2²³
     tl.store(out + image * area * channels + at, snowy.to(tl.uint8), mask=written)
 
 

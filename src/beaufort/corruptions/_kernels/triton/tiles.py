@@ -2,7 +2,7 @@
 
 A program works on a tile of one image: some rows, and some places in them, which are columns × channels, or
 on places of a single row where they are looked up. Kernels are compiled without fused products; where the
-processor's kernels fuse, `fma` stands. Most are not told that a line is a multiple of 16 bytes: they read
+processor's kernels fuse, `fma` is used. Most are not told that a line is a multiple of 16 bytes: they read
 beside the place that they write, and threads that write 16 bytes would read far from each other.
 """
 
@@ -46,7 +46,7 @@ def clamped(at, size):
 @triton.jit
 def to_byte(value, NEAREST: tl.constexpr):
     value = tl.minimum(tl.maximum(value, 0.0), 255.0)
-    if NEAREST:  # half to even: beyond these numbers floats are whole
+    if NEAREST:  # rounds half to even: larger floats are integers
         if value.dtype == tl.float64:
             value = (value + 4503599627370496.0) - 4503599627370496.0
         else:

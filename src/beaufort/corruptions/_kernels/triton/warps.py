@@ -23,7 +23,7 @@ def _byte(value, nearest: tl.constexpr):
     """Clip to 0…255 and cut the fraction off, or round half to even where `nearest`."""
     value = tl.minimum(tl.maximum(value, 0.0), 255.0)
     if nearest:
-        value = (value + 8388608.0) - 8388608.0  # 2²³ leaves no room for a fraction
+        value = (value + 8388608.0) - 8388608.0  # float32 has no fraction bits at 2²³
     return value.to(tl.uint8)
 
 

@@ -49,7 +49,7 @@ def _zoom_average(
         t = tl.load(row_weight + j * height + y)
         left = tl.load(columns + j * width + column)
         s = tl.load(column_weight + j * width + column)
-        further = left + 1 < width  # right of the last column stands 0
+        further = left + 1 < width  # 0 right of the last column
         left *= CHANNELS
         first += _between(upper, lower, left, further, t, s, CHANNELS)
         if CHANNELS == 3:
