@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from beaufort.cli._options import (
     Baseline,
     Delete,
     Device,
+    Format,
     Json,
     ModelOptions,
     Models,
@@ -29,6 +31,7 @@ from beaufort.cli._options import (
     Title,
     data_by_name,
     model_options,
+    parse_keys,
 )
 
 if TYPE_CHECKING:
@@ -65,10 +68,25 @@ def publish(
     baseline: Baseline = None,
     only: Only = None,
     title: Title = None,
+    format: Format = None,  # noqa: A002  the option's name
+    hub: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hub",
+            metavar="KEY=VALUE,…",
+            help="Facts for hubs: dataset=ORGANIZATION/NAME (huggingface); organization=NAME, "
+            "developer=NAME, relationship=first_party, third_party, collaborative or other, instances=no "
+            "(every-eval-ever); url=ADDRESS of the results.",
+        ),
+    ] = None,
 ) -> None:
     """Write the scores and predictions of a store to a bundle that others can verify.
 
     `beaufort results publish results -o bundle`
+
+    `beaufort results publish bundle -o hub --format huggingface --hub dataset=lab/imagenet-c`
+
+    `beaufort results publish bundle -o eee --format every-eval-ever --hub organization=Lab`
 
     `beaufort results publish results -o bundle --only classes --title "ResNet-50, January"`
 
@@ -76,9 +94,20 @@ def publish(
     probability and losses, the versions and commands that computed them, and the digests of the models, the
     data and its own files. `--only classes` leaves out probabilities, which makes it smaller; it then has no
     calibration. Commands that read a store read a bundle as well.
+
+    `--format huggingface` writes `.eval_results` and model cards for model repositories, and `eval.yaml` for
+    a dataset repository; `--format every-eval-ever` writes records with all predictions as instances.
     """
     from beaufort.results import publish as write_bundle
 
+    facts = parse_keys("--hub", hub, _HUB_KEYS)
+    if format not in (None, "bundle"):
+        if only or title:
+            raise OptionError(f"--only and --title cannot be used with --format {format}")
+        _export(store, output, format, facts, suite=suite, models=model, seed=seed, baseline=baseline)
+        return
+    if facts:
+        raise OptionError(f"--hub requires --format {' or '.join(_HUBS)}")
     if only not in (None, "classes"):
         raise OptionError(f"--only must be classes, got {only!r}")
     bundle = write_bundle(
@@ -98,6 +127,46 @@ def publish(
         f"{counted(len(bundle.manifest['run']['models']), 'model')}, {byte_size(size)}"
     )
     typer.echo(f"digest: {bundle.digest}")
+
+
+_HUBS = ("huggingface", "every-eval-ever")
+_HUB_KEYS = ("dataset", "organization", "developer", "relationship", "url", "instances")
+
+
+def _export(
+    store: str,
+    output: Path,
+    format: str,  # noqa: A002  the option's name
+    facts: dict[str, Any],
+    *,
+    suite: str | None,
+    models: list[str] | None,
+    seed: int | None,
+    baseline: str | None,
+) -> None:
+    """Write the scores in the format of a hub."""
+    from beaufort.report import export_every_eval_ever, export_huggingface
+    from beaufort.results import open_parts, score
+
+    if format not in _HUBS:
+        raise OptionError(f"--format must be one of bundle, {', '.join(_HUBS)}, got {format!r}")
+    mine = ("dataset", "url") if format == "huggingface" else tuple(k for k in _HUB_KEYS if k != "dataset")
+    if other := [key for key in facts if key not in mine]:
+        raise OptionError(f"{other[0]} in --hub cannot be used with --format {format}")
+    needed = mine[0]
+    if needed not in facts:
+        raise OptionError(f"--format {format} requires --hub {needed}=…")
+    if facts.get("instances", "yes") not in ("yes", "no"):
+        raise OptionError(f"instances in --hub must be yes or no, got {facts['instances']!r}")
+    parts = open_parts(store, suite=suite, models=models or None, seed=seed)
+    scores = [score(part, baseline=baseline, calibration=False) for part in parts]
+    if format == "huggingface":
+        export_huggingface(scores, output, **facts)
+    else:
+        instances = facts.pop("instances", "yes") == "yes"
+        export_every_eval_ever(scores, output, instances=instances, **facts)
+    names = {one.model for part in scores for one in part.models}
+    typer.echo(f"{printable(output)}: {counted(len(names), 'model')}")
 
 
 @app.command()

@@ -12,6 +12,7 @@ from beaufort.report.examples import Examples, examples_of_data
 from beaufort.report.fiftyone import export_fiftyone
 from beaufort.report.formats import FORMATS, to_text, write_report, write_table
 from beaufort.report.html_page import to_html
+from beaufort.report.hubs import RELATIONSHIPS, export_every_eval_ever, export_huggingface
 from beaufort.report.json_csv import to_csv, to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_card, to_markdown
@@ -22,6 +23,7 @@ from beaufort.report.single_figure import Figure, figure
 __all__ = [
     "ABSTENTION_FORMATS",
     "FORMATS",
+    "RELATIONSHIPS",
     "TABLE_FORMATS",
     "Board",
     "BoardTrend",
@@ -32,7 +34,9 @@ __all__ = [
     "abstention_table",
     "examples_of_data",
     "examples_of_images",
+    "export_every_eval_ever",
     "export_fiftyone",
+    "export_huggingface",
     "figure",
     "shift_table",
     "to_card",

@@ -87,12 +87,13 @@ def to_card(scores: Scores) -> str:
     return f"{front_matter([scores])}\n## Robustness\n\n{card_section(scores)}"
 
 
-def front_matter(parts: Sequence[Scores]) -> str:
-    """Return the results of all models on all datasets, as `model-index`."""
+def front_matter(parts: Sequence[Scores], *, only: str | None = None, exact: bool = False) -> str:
+    """Return the results on all datasets as `model-index`: of all models or one, rounded unless `exact`."""
     results: dict[str, list[dict[str, Any]]] = {}
     for scores in parts:
         for model in scores.models:
-            results.setdefault(model.model, []).append(_result(scores, model))
+            if only in (None, model.model):
+                results.setdefault(model.model, []).append(_result(scores, model, None if exact else 2))
     index = {"model-index": [{"name": name, "results": found} for name, found in results.items()]}
     return f"---\n{yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=100)}---\n"
 
@@ -110,11 +111,13 @@ def card_section(scores: Scores) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _result(scores: Scores, model: ModelScores) -> dict[str, Any]:
+def _result(scores: Scores, model: ModelScores, digits: int | None) -> dict[str, Any]:
     suite = scores.suite
-    numbers = [_metric(name, scores.metric_title(name), value) for name, value in model.metrics.items()]
+    numbers = [
+        _metric(name, scores.metric_title(name), value, digits) for name, value in model.metrics.items()
+    ]
     if model.clean is not None and scores.with_clean:
-        numbers.append(_metric("accuracy", "Clean accuracy", model.clean))
+        numbers.append(_metric("accuracy", "Clean accuracy", model.clean, digits))
     return {
         "task": {"type": "image-classification", "name": "Image Classification"},
         "dataset": {
@@ -127,12 +130,14 @@ def _result(scores: Scores, model: ModelScores) -> dict[str, Any]:
     }
 
 
-def _metric(kind: str, title: str, estimate: Estimate) -> dict[str, Any]:
+def _metric(kind: str, title: str, estimate: Estimate, digits: int | None) -> dict[str, Any]:
     times, unit = (100, " (%)") if metrics[kind].in_percent else (1, "")
-    low, high = round(times * estimate.low, 2), round(times * estimate.high, 2)
+    low, value, high = (times * x for x in (estimate.low, estimate.value, estimate.high))
+    if digits is not None:
+        low, value, high = (round(x, digits) for x in (low, value, high))
     return {
         "type": kind,
         "name": f"{title}{unit}",
-        "value": round(times * estimate.value, 2),
+        "value": value,
         "args": {"low": low, "high": high, "level": estimate.level, "n": estimate.n},
     }
