@@ -66,7 +66,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     shape = tuple(int.from_bytes(content[at : at + 4], "big") for at in range(4, start, 4))
     if 0 in shape or len(content) != start + math.prod(shape):
         raise ImageFileError(
-            f"{path} is truncated or damaged: its header announces {' × '.join(map(str, shape))} values, "
+            f"{path} is truncated or damaged: its header declares {' × '.join(map(str, shape))} values, "
             f"but {max(0, len(content) - start)} follow"
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

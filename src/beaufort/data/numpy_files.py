@@ -70,7 +70,7 @@ def npy_array(path: Path) -> StoredArray:
             shape, dtype, offset = _header(file)
         size = path.stat().st_size
     if size < offset + math.prod(shape) * dtype.itemsize:
-        raise ImageFileError(f"{path} is truncated: its header announces {dtype} of shape {shape}")
+        raise ImageFileError(f"{path} is truncated: its header declares {dtype} of shape {shape}")
     return StoredArray(path, str(path), offset, shape, dtype)
 
 
@@ -90,7 +90,7 @@ def npz_arrays(path: Path) -> dict[str, StoredArray]:
             shape, dtype, inside = _header(file)
         if member.size != inside + math.prod(shape) * dtype.itemsize:
             raise ImageFileError(
-                f"{where} is damaged: its header announces {dtype} of shape {shape}, but "
+                f"{where} is damaged: its header declares {dtype} of shape {shape}, but "
                 f"{member.size - inside} bytes follow"
             )
         if member.method == zipfile.ZIP_STORED:

@@ -429,7 +429,7 @@ class _Evidence:
         level = self.scores.level
         (found,) = sets_by_severity(results, clusters=clusters, level=level)
         if found.notes:
-            raise OptionError(f"a floor of coverage requires prediction sets; {'; '.join(found.notes)}")
+            raise OptionError(f"a minimum coverage requires prediction sets; {'; '.join(found.notes)}")
         scores = {f"{one.method}@{group}": one for group, sets in found.scores.items() for one in sets}
         judged = found.images - found.calibrated_on
         for name, limit in floors.items():

@@ -264,7 +264,8 @@ def _match(bundle: Bundle, suite: Suite, model: LazyModel, data: Any) -> _Matche
     if not published:
         known = sorted({str(entry.cell.model["name"]) for entry in bundle.entries.values()})
         raise OptionError(
-            f"{bundle.location} has no model {name!r}, but {', '.join(known)}; --set name=… renames a model"
+            f"{bundle.location} has no model {name!r}; available: {', '.join(known)} (--set name=… renames a "
+            "model)"
         )
     facts = next(iter(published.values())).cell
     if "batch_size" in facts.model:
