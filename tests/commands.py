@@ -8,7 +8,7 @@ from beaufort.cli._app import app
 
 
 def invoke(*arguments: str, code: int = 0) -> str:
-    """What a command prints; it must end with a code."""
+    """Return the output of a command, which must exit with a code."""
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == code, result.output
     return result.output

@@ -66,7 +66,7 @@ def _commands_put_together_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of reference data; a test that asks for it is skipped where it is absent."""
+    """The directory of reference data; tests that need it are skipped if it is missing."""
     if not SHARED.is_dir():
         pytest.skip(f"no reference data at {SHARED}; name its folder in BEAUFORT_SHARED")
     return SHARED
@@ -85,7 +85,7 @@ def s3_address() -> Iterator[str]:
 
 @pytest.fixture
 def s3(s3_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of a folder in the bucket that nobody else uses."""
+    """The URL of an unused folder in the bucket."""
     from tests.store.s3_server import BUCKET, environment
 
     for name, value in environment(s3_address).items():
@@ -190,7 +190,7 @@ _LONGEST_WAIT_MS = 300_000
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Debian's chromium, driven by playwright; a test that asks for it is skipped where either is absent."""
+    """Chromium, controlled by playwright; tests that need it are skipped if either is missing."""
     api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed; the extra dev has it"
     )
@@ -207,7 +207,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def browse(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page at an address; at the end nothing may have gone wrong, and nobody else been asked."""
+    """Open a page; fail if it has errors or makes requests to other hosts."""
     wrong: list[str] = []
     contexts = []
 

@@ -95,7 +95,7 @@ def test_the_slurm_script_runs(tmp_path: Path) -> None:
 
 
 def test_a_handful_of_machines_is_started_as_by_slurm() -> None:
-    """Whose commands are run above."""
+    """The documents whose commands are run above."""
     script = block("bash").replace("\\\n", " ")
     for line in re.findall(r"^\$ (ray start .*)$", PAGE, re.MULTILINE):
         options = [word.partition("=")[0] for word in line.split()[2:]]
@@ -195,7 +195,7 @@ its CustomResourceDefinition is made from them. Of pods, what a job of ours may 
 
 
 def mistakes(found: Any, wanted: Any, place: str = "") -> list[str]:
-    """What does not fit, by its place."""
+    """Return the violations by their path."""
     match wanted:
         case re.Pattern():
             fits = type(found) in (int, str) and wanted.fullmatch(str(found))

@@ -96,7 +96,7 @@ def test_the_command_line_finds_applications_by_entry_points() -> None:
 
 
 def test_only_packages_have_public_names_listed_and_sorted() -> None:
-    """`__all__` stands in package `__init__` files alone, sorted, without repetition, each name existing."""
+    """`__all__` exists in package `__init__` files only, sorted, without duplicates, with existing names."""
     for path in SOURCE.rglob("*.py"):
         if path.name != "__init__.py":
             assert not re.search(r"^__all__\b", path.read_text(encoding="utf-8"), re.MULTILINE), path
@@ -228,7 +228,7 @@ def test_html_is_in_templates_alone() -> None:
 
 
 def test_results_name_no_folder_of_a_machine() -> None:
-    """What was written where the results were made is of no use to anybody else."""
+    """Results contain no paths of the machine on which they were made."""
     path = re.compile(r"(?<![\w.:/<>)\]-])/(?:[\w.-]+/)+[\w.-]+")
     folder = Path(__file__).parents[1] / "results"
     texts = [file for end in ("md", "csv", "json") for file in sorted(folder.rglob(f"*.{end}"))]

@@ -1,4 +1,4 @@
-"""What is accepted as an image, what is not, and the error messages."""
+"""Accepted images, and errors for others."""
 
 from __future__ import annotations
 

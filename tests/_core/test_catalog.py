@@ -319,7 +319,7 @@ def test_a_server_without_ranges(monkeypatch: pytest.MonkeyPatch, server: Server
     "junk", [b"junk", BIG, BIG + b"junk", BIG[:-1] + b"!"], ids=["start", "whole", "long", "end"]
 )
 def test_a_wrong_partial_download(monkeypatch: pytest.MonkeyPatch, server: Server, junk: bytes) -> None:
-    """Also a complete one; a rejected file is downloaded from the start."""
+    """Complete files are checked, too; a rejected file is downloaded from the start."""
     source = Url(server.url)
     register(monkeypatch, source, content=BIG)
     path = catalog.cache_folder() / "tests" / "file.bin"

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and on the disk when they are said to be."""
+"""Files are written completely or not at all, and are flushed to disk."""
 
 from __future__ import annotations
 

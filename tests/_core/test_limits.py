@@ -1,4 +1,4 @@
-"""What a process may take: bytes of memory for each pixel, as docs/explanation/reliability.md promises."""
+"""Memory limits of a process in bytes per pixel, as in docs/explanation/reliability.md."""
 
 from __future__ import annotations
 

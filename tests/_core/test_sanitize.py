@@ -1,4 +1,4 @@
-"""Text from outside: what steers a terminal, what lets somebody in, what no encoding can hold."""
+"""Untrusted text: terminal escapes, secrets, and characters without an encoding."""
 
 from __future__ import annotations
 

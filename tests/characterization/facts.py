@@ -249,7 +249,7 @@ def _numbers_in(values: list[Any]) -> list[float]:
 
 
 def _cell_of(metadata: Mapping[bytes, bytes]) -> str:
-    """A digest of what a file of predictions says about its cell."""
+    """Return a digest of the cell in a file of predictions."""
     about = [
         value for key, value in sorted(metadata.items()) if key.endswith((b".cell", b".format", b".start"))
     ]

@@ -1,4 +1,4 @@
-"""`beaufort check` and `beaufort ls models` from outside."""
+"""The commands `beaufort check` and `beaufort ls models`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line from outside: texts, exit codes, and what is on the disk afterwards."""
+"""The command line: output, exit codes, and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`beaufort data` from outside."""
+"""The command `beaufort data`."""
 
 from __future__ import annotations
 

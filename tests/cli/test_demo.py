@@ -55,7 +55,7 @@ def test_digits(tmp_path: Path) -> None:
 
 
 def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four photos, under every condition."""
+    """Four photos, under every condition."""
     need(DEMOS["imagenet"].data)
     monkeypatch.setattr(demo, "evaluate", partial(evaluate, limit=4))
     text = invoke("demo", "imagenet", "--output", str(tmp_path / "demo"))

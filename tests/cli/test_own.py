@@ -1,4 +1,4 @@
-"""Severities with fractions, chains and packages of one's own, as a person types them."""
+"""Fractional severities, chains and custom packages on the command line."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_corruptions_of_a_run(folder: Path) -> None:
 
 
 def test_predictions_are_for_the_pixels_of_the_condition() -> None:
-    """What the model is shown under a chain is what the chain makes."""
+    """The images under a chain are those of the chain."""
     shown: list[np.ndarray] = []
 
     def look(images: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ def test_make_writes_chains_where_a_severity_has_a_folder(photo: Path, folder: P
 
 
 def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the page says, without pip: what is written is imported, listed, tested and used."""
+    """The steps of the documentation, without pip: import, list, test and use a package."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(corruptions, "_things", dict(corruptions))
     output = invoke("new", "corruption", "street_dust")

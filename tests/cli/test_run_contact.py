@@ -1,4 +1,4 @@
-"""What somebody meets who runs `beaufort run` for the first time, and for the second."""
+"""The first and second `beaufort run` of a new user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`beaufort validate` and `beaufort ls suites` from outside."""
+"""The commands `beaufort validate` and `beaufort ls suites`."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_messages_name_the_problem_and_the_fix(made: Corruption, says: str) -> N
     assert str(caught.value).startswith("begun violates the contract: ")
 
 
-def test_numpy_only_corruptions_are_marked() -> None:
+def test_error_of_numpy_only_corruptions_suggests_tensors_false() -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     made = Corruption("begun", "noise", 1, "Begun.")
     made.at("imagenet", levels=[Params(amount) for amount in (10, 20, 30, 40, 50)])(brighter)
@@ -212,7 +212,7 @@ def test_scales_are_known(levels: dict[str, list[int]], given: str) -> None:
 
 
 def test_a_corruption_of_numpy_alone_is_done_by_the_host() -> None:
-    """Without a torch version it works on tensors all the same, and its condition says where it is made."""
+    """Corruptions without a torch version work on tensors, on the host, as their conditions state."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     made = begun(brighter)
     image = example_image(40, 48)

@@ -70,7 +70,7 @@ def ks_p_value(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 def distances(mean: np.ndarray, std: np.ndarray, other: np.ndarray, other_std: np.ndarray) -> np.ndarray:
-    """How far two samples' per-pixel means and spreads lie apart, in units of the spread itself.
+    """Return the distance of two samples' per-pixel means and spreads, in units of the spread.
 
     The unit is at least one level, and made of both samples: a pixel that is hit once in hundreds of
     draws counts, but not without bound.
@@ -96,7 +96,7 @@ def moments_of_resamples(draws: np.ndarray, count: int, repeats: int) -> tuple[n
 
 
 def field_p_values(draws: np.ndarray, mean: np.ndarray, std: np.ndarray, count: int) -> tuple[float, float]:
-    """How surprising the reference's per-pixel mean and spread are beside those of as many of our draws."""
+    """Compare the reference's per-pixel mean and spread with those of as many of our draws."""
     flat = draws.reshape(len(draws), -1).astype(np.float64)
     theirs = mean.reshape(-1).astype(np.float64), std.reshape(-1).astype(np.float64)
     observed = distances(flat[:count].mean(axis=0), flat[:count].std(axis=0), *theirs)
@@ -164,7 +164,7 @@ BAR_RANDOM = [name for name in get_corruption_names("cifar10-c-bar") if corrupti
 
 @pytest.mark.parametrize("name", BAR_RANDOM)
 def test_c_bar(shared: Path, name: str) -> None:
-    """Of these there are 64 draws at severity 3."""
+    """These have 64 draws at severity 3."""
     image = _stored(shared / "golden" / "cifar_c_bar_32.npz")["inputs"][0]
     draws = keyed_draws(name, 3, image, "cifar", 256)
     found = p_values(draws, entry(shared, "cifar_c_bar_32", f"{name}/3/astronaut"), 2)

@@ -111,8 +111,8 @@ def test_boxes_stay_where_nothing_moves() -> None:
     assert kept["masks"] is target["masks"]
 
 
-def test_moving_parts_of_sequences() -> None:
-    """Of the corruptions that leave a ramp's order alone, none is among them; those that bend it are."""
+def test_corruptions_that_move_pixels() -> None:
+    """Corruptions that keep the order of a ramp do not move pixels; those that distort it do."""
     assert {name for name, one in corruptions.items() if one.moves} == {
         *("elastic_transform", "rotate", "shear", "scale", "translate"),
         *("caustic_refraction", "pinch_and_twirl", "ripple"),
@@ -192,7 +192,7 @@ def test_floats_are_rounded_as_stated(kind: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_the_level_is_the_nearest(dtype: str) -> None:
-    """Although 255 times a value has more digits than its type."""
+    """Levels are the nearest ones, although 255 times a value has more digits than its type."""
     values = torch.linspace(0, 1, 4801, dtype=torch.float64).to(getattr(torch, dtype))
     nearest = np.rint(values.to(torch.float64).numpy() * 255)
     np.testing.assert_array_equal(to_levels(values).numpy(), nearest)

@@ -56,7 +56,7 @@ def test_every_constant_was_tried() -> None:
 
 
 def test_most_constants_are_noticed_at_once() -> None:
-    """All but the listed ones fail when they are off by 10 %, or by 1 if they are whole."""
+    """All except the listed tests fail if a constant is off by 10 %, or by 1 if it is an integer."""
     late = {
         (mutation.condition.split("/")[1], mutation.constant)
         for mutation in read_mutations()

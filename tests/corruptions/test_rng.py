@@ -157,7 +157,7 @@ def test_ids() -> None:
 
 
 def test_ids_that_come_again_as_a_tuple() -> None:
-    """Those of texts are remembered; numbers, of which `True` is equal to 1, are looked at each time."""
+    """Words of strings are cached; numbers are checked each time, because `True` equals 1."""
     texts = ("a", "b", "c")
     for _ in range(2):
         assert id_words(texts).tolist() == id_words(list(texts)).tolist()

@@ -26,7 +26,7 @@ every_corruption = pytest.mark.parametrize("name", corruptions)
 
 
 class Constants(NamedTuple):
-    """One of each kind that a package of one's own may have."""
+    """Constants of each kind that a package may have."""
 
     amount: float
     rounds: int
@@ -65,7 +65,7 @@ def test_images_are_mixed_where_constants_interact() -> None:
 
 @every_corruption
 def test_integers_are_the_published_severities(name: str) -> None:
-    """Whatever number says it: the same constants, the same key, the same pixels."""
+    """Equal numbers of any type give the same constants, key and pixels."""
     corruption = corruptions[name]
     for scale in corruption.recipes:
         for severity in SEVERITIES:

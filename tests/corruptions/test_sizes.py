@@ -65,7 +65,7 @@ def test_constants_between_two_sizes() -> None:
 
 
 def test_facts_of_a_size_between_are_its_own() -> None:
-    """Equal facts, equal pixels: no size between shares its facts with a published one, or with another."""
+    """Equal facts mean equal pixels: sizes in between have facts of their own."""
     condition = Condition("data", "glass_blur", 3)
     facts = [str(condition.facts(scale="auto", side=side)) for side in range(32, 300)]
     assert len(set(facts)) == len(facts)

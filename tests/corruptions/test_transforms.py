@@ -33,7 +33,7 @@ def photos() -> np.ndarray:
 
 
 class Compose:
-    """What torchvision's class of that name does."""
+    """The interface of torchvision's class of that name."""
 
     def __init__(self, *steps: Callable[[Any], Any]) -> None:
         self.steps = steps
@@ -131,7 +131,7 @@ def test_alone_as_in_any_batch(photos: np.ndarray, ids: list[str] | None) -> Non
         np.testing.assert_array_equal(made, step(photos[i], image_id=ids and ids[i]))
 
 
-def test_chosen_conditions_are_evaluated(photos: np.ndarray) -> None:
+def test_chosen_corruptions_are_applied(photos: np.ndarray) -> None:
     step = Corrupt(["fog", "blur"], [2, 4], seed=9)
     made = step(photos, image_id=range(8))
     for i in range(8):

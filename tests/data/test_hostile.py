@@ -108,7 +108,7 @@ def test_blank_lines_between_rows_are_ignored(tmp_path: Path) -> None:
 
 
 def npz(path: Path, images: np.ndarray, header: bytes, values: int) -> Path:
-    """An .npz whose labels have a header of one's own, and so many bytes of zeros."""
+    """An .npz file whose labels have the given header and many zeros."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open("images.npy", "w") as file:
             np.save(file, images)

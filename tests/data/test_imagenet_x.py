@@ -73,7 +73,7 @@ def test_accuracy_by_factor(spec: str, tmp_path: Path) -> None:
     assert (result.exit_code, "background" in result.output) == (0, True), result.output
 
 
-def test_rejected_inputs(spec: str, tmp_path: Path) -> None:
+def test_invalid_annotations(spec: str, tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match=r"#imagenet_x_val_top_factor\.jsonl"):
         load_dataset(spec.partition("#")[0])
     (tmp_path / "val" / class_ids("imagenet-1k")[0] / file(2)).unlink()

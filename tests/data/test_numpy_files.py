@@ -137,7 +137,7 @@ def test_row_ids_are_like_a_list(count: int, part: slice) -> None:
 def test_images_read_together_are_those_read_alone(
     tmp_path: Path, order: str, neighbors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in a truncated file: the remaining images are read, and each missing one is reported."""
+    """In a truncated file, the remaining images are read and each missing one is reported."""
     monkeypatch.setattr(_rows, "_READ_BYTES", neighbors * 18 * 17)
     count = 20
     np.save(

@@ -55,7 +55,7 @@ def patient() -> Model:
 
 
 def of_a_file() -> Model:
-    """Has its weights in the folder that the machine says."""
+    """A model with weights in a folder of the machine."""
     weights = np.load(Path(os.environ["TOY_WEIGHTS"]) / "weights.npy")
     return as_model(
         lambda images: images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32) @ weights,

@@ -1,4 +1,4 @@
-"""`evaluate` takes what is obvious, and says clearly what is not."""
+"""`evaluate` accepts common types of arguments, and rejects others with clear errors."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_tensors(tmp_path: Path, right: list[int]) -> None:
 
 
 class Pairs:
-    """What a torch `Dataset` is: a length, and items by number."""
+    """A torch `Dataset`: a length, and items by index."""
 
     classes = ("a", "b", "c")
 

@@ -317,7 +317,7 @@ def test_progress_adds_up_the_plan_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
-    """What is whole stays; no draft does."""
+    """Complete files stay, and partial files are removed."""
     seen = 0
 
     def stop(progress: Progress) -> None:

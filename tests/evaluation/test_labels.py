@@ -270,7 +270,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert json.loads(ran.stdout)["results"][0]["accuracy"] == 1
 
 
-def test_last_run_defines_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_run_defines_the_scoring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One model on one dataset, scored in three ways in one store."""
     data = photos(tmp_path / "photos", IDS)
     ways: list[tuple[dict[str, Any], str]] = [

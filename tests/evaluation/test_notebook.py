@@ -1,4 +1,4 @@
-"""What a notebook does with a run: no store, a table, a data frame."""
+"""A run in a notebook: no store, a table, a data frame."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_without_a_store_the_numbers_are_those_of_one(tmp_path: object) -> None:
     assert kept.scores(calibration=False).models[0].metrics == mine.models[0].metrics
 
 
-def test_memory_is_released_with_the_result() -> None:
+def test_memory_store_is_deleted_with_the_result() -> None:
     found = evaluate([model()], SUITE, data())
     assert found.store is not None
     location = found.store.location

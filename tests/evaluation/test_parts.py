@@ -442,7 +442,7 @@ def test_two_copies_of_stored_images_do_not_mix(tmp_path: Path) -> None:
 
 @register_shift("test-shade")
 class Shade:
-    """Takes light away; the level says how much."""
+    """Darken images by a level."""
 
     def __init__(self, level: str) -> None:
         self.amount = int(level or "50")

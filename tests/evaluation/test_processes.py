@@ -160,7 +160,7 @@ def test_a_dead_worker_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed(tmp_path: Path, hold: Path) -> None:
-    """What was stored stays, and the rest is done later."""
+    """Stored predictions are kept, and the rest is computed later."""
     batches = 0
 
     def kill(progress: Progress) -> None:
@@ -233,7 +233,7 @@ def test_ctrl_c_is_clean(tmp_path: Path, hold: Path) -> None:
 
 
 def test_an_interrupt_never_reaches_a_worker() -> None:
-    """Not even while it starts, when it would end with a traceback of its own."""
+    """Workers ignore interrupts even while they start, so there is only one traceback."""
     plan_of_nothing = TaskRunner((), (), (), (), 1, None, keep_logits=False)
     with ProcessEngine(plan_of_nothing, 2):
         for worker in active_children():

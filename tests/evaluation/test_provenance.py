@@ -93,7 +93,7 @@ def test_commands_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_later_of_two_runs_is_the_last(tmp_path: Path) -> None:
-    """Also if both began within one second: a report without a suite is about the last run."""
+    """This holds even if both started within one second: a report without a suite is about the last run."""
     images = np.zeros((3, 32, 32, 3), np.uint8)
     data = from_arrays("toys", images, [0, 1, 2])
     model = as_model(lambda images: np.ones((len(images), 3), np.float32), name="m", classes=3, version="1")

@@ -296,7 +296,7 @@ def test_closed_port_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
         ray_engine._start(RayOptions(address="localhost:65536"))
 
 
-def test_missing_assignment_of_a_worker(cluster: Any, folder: Path) -> None:
+def test_unavailable_resources_of_a_cluster(cluster: Any, folder: Path) -> None:
     with pytest.raises(OptionError, match=r"1 CPUs.*4 GPUs"):
         evaluate(MODELS, SUITE, "toys", "kept", engine=RayOptions(address="auto", gpus=4))
     with pytest.raises(OptionError, match="store"):

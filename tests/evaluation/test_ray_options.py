@@ -79,7 +79,7 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ("images", "models", "conditions"), [(1000, 1, 1), (16_000, 1, 2), (16_000, 3, 6), (50_000, 2, 8)]
 )
 def test_small_jobs_have_small_units(images: int, models: int, conditions: int) -> None:
-    """So that no worker is left with hours of work when the others are done."""
+    """No worker has hours of work left when the others are finished."""
     cells: Any = [(number, SimpleNamespace(source_index=0)) for number in range(8)] * models
     assert tasks._conditions_each(cells, 0, [images]) == conditions
 
@@ -129,7 +129,7 @@ def test_a_worker_waits_for_who_listens(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It holds so many messages and no more, and does nothing more until somebody takes them."""
+    """The queue is bounded, and blocks until messages are taken."""
     monkeypatch.setattr(ray_worker, "_node_name", lambda: "here")
     monkeypatch.setattr(ray_worker, "MESSAGES", 16)
     packed, offered, cells = contents

@@ -1,4 +1,4 @@
-"""What happens to a run when something happens to its store."""
+"""Runs during failures of their store."""
 
 from __future__ import annotations
 

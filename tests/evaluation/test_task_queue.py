@@ -106,7 +106,7 @@ def test_everything_is_stored_whoever_dies(
 
 
 def deaths_until_finished(workers: Workers, deadly: Callable[[Assignment], bool]) -> int:
-    """How many workers die of tickets that are deadly until all is done."""
+    """Return the number of workers that die of deadly tickets until the run ends."""
     deaths = 0
     for _ in range(10_000):
         workers.offer()
@@ -145,7 +145,7 @@ def test_a_suspect_is_tried_alone() -> None:
 
 
 def test_a_model_that_always_ends_its_workers_is_given_up_as_a_whole() -> None:
-    """Else every part of it would cost as many workers as one that is to blame alone."""
+    """Otherwise every part of it would cost as many workers as a deadly ticket."""
     workers = Workers(TaskQueue(queues(2, 40, 6, 4)), 2)
     deaths = deaths_until_finished(workers, lambda ticket: ticket.model == 1)
     assert set(workers.stored) == {(w, b * BLOCK) for w in range(6) for b in range(40)}

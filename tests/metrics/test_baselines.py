@@ -1,4 +1,4 @@
-"""The published baselines, and what can be asked of them."""
+"""The published baselines and their properties."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_suites_find_what_they_need(name: str) -> None:
     assert baseline.clean is not None
 
 
-def test_metadata_of_each() -> None:
+def test_properties_of_baselines() -> None:
     alexnet, paper, conv1 = map(get_baseline, BASELINE_NAMES)
     assert alexnet.severities == (1, 2, 3, 4, 5)
     assert alexnet.averaged == set(EXTRAS)

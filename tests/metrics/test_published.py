@@ -46,7 +46,7 @@ INTACT = [
 
 
 def rounded(value: float, decimals: int) -> tuple[float, float]:
-    """What a share that is printed in percent with so many decimals can have been."""
+    """Return the range of a fraction that is printed in percent with some decimals."""
     half = 0.5 * 10.0 ** -(decimals + 2)
     return value - half, value + half
 

@@ -40,7 +40,7 @@ def test_slow_and_obvious() -> None:
 
 
 def moved(first: list[int], later: list[int]) -> int:
-    """How far the classes of one frame move, one after the other."""
+    """Return how far the classes of a frame move, one after the other."""
     return sum(abs(k - (later.index(c) if c in later else 5)) for k, c in enumerate(first))
 
 

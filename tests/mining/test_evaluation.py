@@ -31,7 +31,7 @@ from tests.mining.world import WIDE_LABELS, bold, faint, middle, vague, wide
 
 @pytest.fixture
 def mined(images: Path, tmp_path: Path) -> MinedSet:
-    """What `bold` fails on, exported."""
+    """The images that `bold` fails on, exported."""
     data, made = open_generated(images)
     chosen = select(predict_set([bold(), vague()], data, tmp_path / "store"), made, ["bold"])
     write_selection_report(chosen, tmp_path / "selection")

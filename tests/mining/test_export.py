@@ -405,7 +405,7 @@ def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None
     assert not (tmp_path / "a").exists()
 
 
-def test_image_format_is_detected_from_content(chosen: Path, images: Path, tmp_path: Path) -> None:
+def test_category_of_an_image_must_match_its_folder(chosen: Path, images: Path, tmp_path: Path) -> None:
     text = chosen.read_text()
     chosen.write_text(text.replace(",kite,", ",bowl,"))
     with pytest.raises(MiningError, match=r"/kite/.*'bowl'"):

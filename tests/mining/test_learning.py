@@ -1,4 +1,4 @@
-"""A diffusion model of one's own: trained, sampled, and carried through the whole loop."""
+"""A custom diffusion model: trained, sampled, and used in all steps of mining."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_learned_result_depends_on_the_pair(trained: Path, tmp_path: Path) -> None:
+def test_generated_images_depend_on_the_condition(trained: Path, tmp_path: Path) -> None:
     plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped"]}, each=4)
     generate(plan, ConditionalGenerator(trained, steps=10, guidance=1.0), tmp_path / "out")
     means: dict[str, list[float]] = {}
@@ -63,7 +63,7 @@ def test_samples_depend_on_the_seed_alone(trained: Path) -> None:
     assert json.loads(json.dumps(facts))
 
 
-def test_invalid_datasets_to_write(trained: Path, tmp_path: Path) -> None:
+def test_invalid_plans_and_training_data(trained: Path, tmp_path: Path) -> None:
     model = ConditionalGenerator(trained)
     with pytest.raises(MiningError, match="not trained on cup with"):
         model.check(make_plan(["cup"], nuisances={"texture": ["blotchy"]}))

@@ -57,7 +57,7 @@ def test_paint_is_on_the_background_or_the_object(tiny: str, tmp_path: Path) -> 
     assert background[0, 0] == 255
 
 
-def test_requirements(tiny: str, tmp_path: Path) -> None:
+def test_required_photos_and_masks(tiny: str, tmp_path: Path) -> None:
     photos = make_cutouts(tmp_path / "photos")
     Image.new("RGB", (20, 20)).save(photos / "cup" / "2.png")
     with pytest.raises(MiningError, match=r"2\.mask\.png"):

@@ -210,7 +210,7 @@ def test_intervals_never_have_no_width_and_the_curve_ends_where_nothing_is_left(
 
 
 def test_the_coverage_of_the_curve_s_intervals() -> None:
-    """Of sets drawn from one world, the interval covers the world's value in most."""
+    """For sets drawn from one population, most intervals cover its value."""
     rng = np.random.default_rng(1)
     world = rng.random(100_000)
 

@@ -43,7 +43,7 @@ def make_images(folder: Path, *, each: int = 2) -> Path:
 
 
 def class_fractions(images: NDArray[np.uint8], margin: int, corner: int) -> NDArray[np.float32]:
-    """How much of each image is red, blue and green, by so many levels, without a border."""
+    """Return the amounts of red, blue and green in each image, in levels, without a border."""
     inner = images[:, corner : 32 - corner, corner : 32 - corner].astype(np.int64)
     found = []
     for channel in (0, 2, 1):
@@ -83,7 +83,7 @@ def vague() -> Model:
 
 
 def always(place: int) -> Model:
-    """Says the same whatever it sees: no image is wrong for all three of these."""
+    """Predict a constant; no image is wrong for all three of these models."""
     output = np.eye(3, dtype=np.float32)[place]
     return as_model(
         lambda images: np.tile(output, (len(images), 1)),

@@ -44,7 +44,7 @@ def network(**changes: Any) -> Any:
 
 @dataclass
 class Plain:
-    """A model of somebody's own."""
+    """A custom model."""
 
     respond: Callable[[NDArray[np.uint8]], Any]
     classes: int | None = CLASSES
@@ -134,7 +134,7 @@ def test_planted_faults(output: Callable[[Any], Any], check: str, level: str) ->
 @pytest.mark.parametrize(
     ("value", "level"), [(np.nan, "unusable"), (np.inf, "unusable"), (-np.inf, "problem")]
 )
-def test_no_other_statement_about_non_finite_values(value: float, level: str) -> None:
+def test_non_finite_logits_have_one_finding(value: float, level: str) -> None:
     findings = check_model(Plain(lambda x: np.where(np.arange(CLASSES) == 1, np.float32(value), right(x))))
     assert levels(findings) == {"finite": level}
 

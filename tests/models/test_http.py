@@ -218,7 +218,7 @@ def test_slow_responses_time_out(photos: NDArray[np.uint8]) -> None:
 
 
 def test_both_timeouts_name_the_time_limit() -> None:
-    """That of the thread of the request, and that of the thread that waits for it."""
+    """The timeouts in the request thread and in the waiting thread."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}/", 0.1)
         with pytest.raises(NoResponseError, match=r"timed out after 0\.1 s"):

@@ -163,7 +163,7 @@ def test_unknown_fields_are_named() -> None:
         Preprocessing.from_dict({"ordre": "BGR"})
 
 
-def test_data_given_by_the_caller() -> None:
+def test_options_given_by_the_caller() -> None:
     assert apply_options(USUAL, {"range": "0..255"}) == Preprocessing(
         size=(32, 32), resize=36, value_range="0..255"
     )

@@ -139,7 +139,7 @@ def test_pickles_are_rejected(tmp_path: Path, arch: str) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_mismatched_inputs(tmp_path: Path, arch: str) -> None:
+def test_files_that_do_not_fit(tmp_path: Path, arch: str) -> None:
     torch.save(tiny_net(classes=7).state_dict(), tmp_path / "seven.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("hello")

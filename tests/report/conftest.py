@@ -171,7 +171,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scores, Dataset]:
 
 @pytest.fixture(scope="session")
 def make() -> SimpleNamespace:
-    """What tests make more of."""
+    """Functions that create results."""
     parts: dict[str, Callable[..., Any]] = {
         "results_of": results_of,
         "scored": scored,

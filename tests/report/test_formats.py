@@ -1,4 +1,4 @@
-"""Every format says what the scores say, and can be read by what it is made for."""
+"""Every format has the values of the scores, and can be parsed."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_digits_are_painted_for_mnist(tmp_path: Path) -> None:
         ("inverse", "constants of the scale mnist, seed 0.", False),
     ],
 )
-def test_page_statements_about_all_rows(subset: str, says: str, marked: bool, tmp_path: Path) -> None:
+def test_page_text_about_the_published_severity(subset: str, says: str, marked: bool, tmp_path: Path) -> None:
     make_gallery(tmp_path, subset=subset)
     text = (tmp_path / "gallery.html").read_text(encoding="utf-8")
     assert says in text

@@ -66,7 +66,7 @@ def make_bucket(address: str, name: str) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asks."""
+    """A request of a client."""
 
     method: str
     path: str
@@ -247,7 +247,7 @@ FAULTS = ("error 500", "slow down", "no response", "cut", "cut upload", "lost re
 
 
 def serve() -> None:
-    """Serve until nobody listens any more."""
+    """Serve until the client disconnects."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -1,4 +1,4 @@
-"""What is damaged is found, named, done again, and never taken for something else."""
+"""Damaged files are detected, named, recomputed, and never used."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_rows_of_a_damaged_file_that_another_has_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [damage_rows, damage_footer])
 def test_results_of_a_damaged_store_are_rejected(tmp_path: Path, fill: Fill, damage: Any) -> None:
-    """Not left out, and for `gate` not "worse": a message that names the file."""
+    """Damaged cells are neither omitted nor a failure of `gate`: an error names the file."""
     store = fill(tmp_path, {"one": 0.8, "two": 0.7}, images=30)
     piece = store.pieces()[-1]
     damage(tmp_path / piece.path)
@@ -255,7 +255,7 @@ def hostile_cells() -> list[str]:
 
 
 def test_hostile_facts_of_cells(tmp_path: Path) -> None:
-    """Whatever a footer claims, with all checksums right: a message that names the file, no traceback."""
+    """An invalid footer with correct checksums gives an error with the file name, without a traceback."""
     store = FileStore(tmp_path)
     piece = store.write(cell(), 0, make_predictions(0, 20))
     path = tmp_path / piece.path

@@ -43,7 +43,7 @@ def footers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def change(store: FileStore, edit: Callable[[pa.Table], pa.Table]) -> None:
-    """Write an index that is whole and says something else."""
+    """Write a valid index with other content."""
     table, _ = decode(store.disk.read(INDEX))
     store.disk.write(INDEX, encode(edit(table), {}))
 

@@ -138,7 +138,7 @@ def test_a_listing_that_fails_is_no_empty_store(fault: str, s3: str, proxy: Prox
 
 
 def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
-    """What this process wrote it knows of; what is listed and gone is looked for again."""
+    """Files written by this process are known; listed files that are gone are looked up again."""
     proxy.lag = 3
     store = FileStore(s3)
     assert store.listing() == {}

@@ -75,7 +75,7 @@ def test_house_is_kept_in_memory_too(tmp_path: Path) -> None:
 
 
 def test_full_disk_keeps_existing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be put together, or taken in, stays as it was; no draft is left."""
+    """Files that cannot be gathered or merged are unchanged; no partial file is left."""
     store, other = filled(tmp_path / "ours", (0, 20), (10, 40)), filled(tmp_path / "theirs", (0, 60))
     before = sorted(store.pieces())
 
@@ -93,7 +93,7 @@ def test_full_disk_keeps_existing_files(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_drafts_from_the_future(tmp_path: Path) -> None:
-    """A clock that was set back says nothing about whether a machine elsewhere still writes."""
+    """A clock that was set back does not tell whether a remote machine still writes."""
     store = filled(tmp_path, (0, 20))
     folder = (tmp_path / store.pieces()[0].path).parent
     draft = folder / f".beaufort-{'f' * 8}-1-{'0' * 8}-0.part"

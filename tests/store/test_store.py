@@ -1,4 +1,4 @@
-"""A piece is whole or absent, damage is found, and what two stores have adds up."""
+"""Pieces are written completely or not at all, damage is detected, and merged stores add up."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_index_spares_most_footers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but the few that are compared with it, whenever it is used."""
+    """Only a few footers are read for comparison when the index is used."""
     monkeypatch.setattr("beaufort.store._index._LEAST_NEW_FOOTERS", 1)
     store = FileStore(tmp_path)
     for number in range(20):

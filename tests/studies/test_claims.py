@@ -26,7 +26,7 @@ DIGITS = 4000
 
 
 def predictions(accuracy: float, seed: int = 0, **under: float) -> StudyPredictions:
-    """A network that is right on the first share of the digits, under some conditions on another share."""
+    """Return predictions that are correct on the first digits, with other fractions under some conditions."""
     labels = (np.arange(DIGITS) % 10).astype(np.uint8)
     predicted = np.stack([labels.copy() for _ in NAMES])
     for row, name in zip(predicted, NAMES, strict=True):

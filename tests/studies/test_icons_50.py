@@ -1,4 +1,4 @@
-"""What the files of the study of Icons-50 say."""
+"""The files of the study of Icons-50."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ ICONS = 400
 
 
 def made_predictions(split: str, fraction: float, *, unseen: int = 0) -> StudyPredictions:
-    """A network that is right on the first share of the icons; some of its ten classes are unseen."""
+    """Predictions that are correct on the first fraction of the icons; some of the ten classes are unseen."""
     labels = (np.arange(ICONS) % 10).astype(np.uint8)
     predicted = labels.copy()
     right = round(ICONS * fraction)
@@ -256,7 +256,7 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
     assert (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"])
 
 
-def test_contents_of_a_folder(icons_50: Rehearsal) -> None:
+def test_results_of_a_study_folder(icons_50: Rehearsal) -> None:
     found = load_results(icons_50.folder)
     assert {name for name, _ in found.predictions} == set(VARIANTS)
     assert {len(some) for (_, split), some in found.predictions.items() if split == "subtype"} == {1}

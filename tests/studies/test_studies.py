@@ -1,4 +1,4 @@
-"""What holds for every study: it resumes, reports invalid options, and needs few packages."""
+"""Every study resumes, reports invalid options, and needs few packages."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
 
 
 def wait_long(folder: Path, deadline: float | None) -> bool:
-    """A task that says which process does it, and takes longer than the test."""
+    """A task that records its process, and takes longer than the test."""
     (folder / f"{os.getpid()}.pid").touch()
     time.sleep(600)
     return True
@@ -264,7 +264,7 @@ def test_tasks_after_an_unfinished_one_are_left(tmp_path: Path) -> None:
 
 
 def end_process(folder: Path, deadline: float | None) -> bool:
-    """A task whose process is ended from outside."""
+    """A task whose process is killed."""
     os.kill(os.getpid(), signal.SIGKILL)
     return True
 
@@ -297,7 +297,7 @@ def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
 
 
 def _within(seconds: float, look: Callable[[], Any]) -> Any:
-    """What `look` finds, tried until it finds something."""
+    """Call `look` until it returns something."""
     end = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < end

@@ -163,7 +163,7 @@ def test_unknown_corruption_error_suggests_near_names() -> None:
         (("a", "fgo", 3), "did you mean 'fog'"),
     ],
 )
-def test_only_chains_with_a_text_can_be_created(arguments: tuple[object, ...], says: str) -> None:
+def test_conditions_without_a_text_form_are_rejected(arguments: tuple[object, ...], says: str) -> None:
     with pytest.raises(BeaufortError, match=says):
         Condition(*arguments)  # type: ignore[arg-type]
 
@@ -258,7 +258,7 @@ def test_facts_need_a_side_where_it_matters() -> None:
 
 @register_shift("test-dim")
 class Dim:
-    """Halves the light as often as its level says."""
+    """Halve the brightness as many times as the level."""
 
     def __init__(self, level: str) -> None:
         if level and not level.isdecimal():

@@ -1,4 +1,4 @@
-"""What the page about suites shows is what comes out."""
+"""The examples on the page about suites have the shown output."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_file_without_accuracies_is_no_grid(tmp_path: Path) -> None:
 
 
 def test_words_are_about_this_fit(tmp_path: Path) -> None:
-    """How many models are in the fit, which are left out, and no word of intervals that are not there."""
+    """The output states the models in the fit and those left out, without intervals."""
     path = tmp_path / "own.csv"
     rows = [f"m{i},{60 + i},{50 + i + i % 2},{40 + i}" for i in range(5)]
     path.write_text("\n".join(["model,val,imagenet-r,imagenet-sketch", *rows, "none,70,0,", "no,71,,"]))

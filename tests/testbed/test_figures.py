@@ -103,7 +103,7 @@ def test_a_model_of_ones_own_is_there(tmp_path: Path) -> None:
 
 
 def test_hidden_models_are_not_standard(paper: Grid) -> None:
-    """What the paper's figures do not draw never was fitted on."""
+    """Models that the figures of the paper hide are not fitted on."""
     for shift, least in HIDDEN.items():
         assert (paper.column(paper.clean_of(shift).name)[paper.fitted] >= least).all(), shift
 

@@ -1,4 +1,4 @@
-"""Where a model of one's own stands."""
+"""Placement of a custom model."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_fractions_in_place_of_percentages_are_reported(paper: Grid) -> None:
 
 
 def test_the_standard_accuracy_can_be_named(small: Path, paper: Grid) -> None:
-    """A file of one's own does not say which of its columns is the clean one."""
+    """A custom file does not state which of its columns is the clean one."""
     own = load_grid(small)
     scores = [Score("clean", 70.0), Score("shifted", 58.0)]
     with pytest.raises(OptionError, match="got clean, shifted;"):

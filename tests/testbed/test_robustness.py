@@ -248,7 +248,7 @@ def test_the_whole_table(paper: Grid) -> None:
 
 
 def test_gaps_leave_the_rest_of_the_table(paper: Grid) -> None:
-    """A shift that nobody has is left out; named, it is an error."""
+    """A shift without models is omitted; requesting it by name is an error."""
     empty = np.full(len(paper.models), np.nan)
     gaps = {"imagenet-sketch": empty, "imagenet-c.fog.3_on-disk": empty}
     grid = replace(paper, values={**paper.values, **gaps})

@@ -16,7 +16,7 @@ Calls are the same on a machine of any speed; the benchmark measures seconds.
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions the interpreter calls meanwhile."""
+    """Count the function calls of the interpreter."""
     count = 0
 
     def note(frame: object, event: str, argument: object) -> None:

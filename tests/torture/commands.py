@@ -21,7 +21,7 @@ __all__ = ["COMMANDS", "Command", "Seen", "digits", "rows_at", "suite"]
 
 @dataclass(frozen=True)
 class Seen:
-    """What a folder shows to whoever looks: rows or files by their names."""
+    """Return the content of a folder: rows, or files by name."""
 
     things: Mapping[Any, Any]
     doubles: int = 0

@@ -1,4 +1,4 @@
-"""Several processes on one store: writers that gather, readers, and somebody who keeps house."""
+"""Several processes on one store: writers that gather, readers, and maintenance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @dataclass
 class Crowd:
-    """What the processes saw."""
+    """Findings of the processes."""
 
     written: int = 0
     gathered: int = 0
@@ -106,7 +106,7 @@ def read(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
 
 
 def keep(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
-    """Nothing is damaged, and no draft of a living process is in anybody's way."""
+    """Nothing is damaged, and no partial file of a living process is removed."""
     counts = {"collected": 0}
     while time.monotonic() < until or not counts["collected"]:
         findings = store.collect(delete=rng.random() < 0.5)

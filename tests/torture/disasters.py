@@ -1,4 +1,4 @@
-"""What happens to the place of a store while a job fills it: full, read-only, removed, shared.
+"""Failures of the storage of a store while a job fills it: full, read-only, removed, shared.
 
 Each disaster happens at a random time. The job ends with a message or continues; stored files are complete.
 Afterwards the same command gives the result of an undisturbed job. Mounting needs root.

@@ -67,7 +67,7 @@ class Kind:
 
 @dataclass
 class Tally:
-    """What came of many files."""
+    """Results for many files."""
 
     files: int = 0
     read: Counter[str] = field(default_factory=Counter)
@@ -141,7 +141,7 @@ def _number(data: bytearray, rng: random.Random, others: list[bytes]) -> None:
 
 
 def _digits(data: bytearray, rng: random.Random, others: list[bytes]) -> None:
-    """Another number where one stands in the text of a header."""
+    """Replace a number in the text of a header."""
     places = [i for i, byte in enumerate(data[:2000]) if 48 <= byte <= 57]
     if places:
         start = rng.choice(places)

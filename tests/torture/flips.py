@@ -20,7 +20,7 @@ Question = Callable[[FileStore], Any]
 
 @dataclass
 class Flips:
-    """What came of flipping bits."""
+    """Results of flipping bits."""
 
     tried: int = 0
     right: int = 0

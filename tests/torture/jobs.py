@@ -51,7 +51,7 @@ KINDS = tuple(Kind(engine, store) for engine in _ENGINES for store in _STORES)
 
 @dataclass
 class Campaign:
-    """What was killed until a job had come to its end, and what was found wrong."""
+    """Kills of a job until it finished, and errors found."""
 
     killed: Counter[str] = field(default_factory=Counter)
     losses: list[str] = field(default_factory=list)
@@ -140,14 +140,14 @@ class Field:
         return self.folder / "said"
 
     def ended_badly(self, code: int) -> str:
-        """What was wrong with the end of a job that must end well; nothing if it did."""
+        """Return what is wrong with the end of a job that must succeed; empty if nothing."""
         output = self.output_file.read_text(errors="replace")
         return "" if code == 0 and "Traceback" not in output else f"exit code {code}: {output[-1500:]}"
 
     # Looking
 
     def undisturbed(self) -> dict[Any, Any]:
-        """The rows that a job gives that nobody disturbs; how long it takes is remembered."""
+        """Return the rows of an undisturbed job; its duration is kept."""
         for name in ("first", "undisturbed"):  # the second time kernels are compiled
             self.begin(name)
             begin = time.monotonic()

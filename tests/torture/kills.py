@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 @dataclass
 class Kills:
-    """What came of killing an operation at each of its steps."""
+    """Results of killing an operation at each of its steps."""
 
     steps: int = 0
     wrong: list[str] = field(default_factory=list)

@@ -108,7 +108,7 @@ class Writer(io.BufferedWriter):
 
 
 def carry_out(arguments: list[str], output: str, folder: str = "", step: int = 0, back: int = 0) -> None:
-    """Carry out a command in this process, and end.
+    """Run a command in this process, and exit.
 
     Args:
         arguments: those of `beaufort`.

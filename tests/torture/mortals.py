@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Mortals:
-    """A process that has imported everything, and carries out commands in copies of itself."""
+    """A process that has imported everything, and runs commands in forks of itself."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._server = subprocess.Popen(

@@ -29,7 +29,7 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True)
 class Task:
-    """How much to test, and where."""
+    """Extent and place of the tests."""
 
     folder: Path
     seed: int

@@ -1,4 +1,4 @@
-"""What jobs need around them: an S3 server with a way to it that can be cut, and a Ray cluster."""
+"""Services for jobs: an S3 server behind a connection that can be cut, and a Ray cluster."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Places:
         return cluster
 
     def environment(self, kind: Kind) -> dict[str, str]:
-        """What a job of some kind needs in its environment."""
+        """Return the environment of a kind of job."""
         found = environment(self.tunnel.address) if kind.store == "s3" else {}
         return found | (self.cluster.environment if kind.engine == "ray" else {})
 
@@ -77,12 +77,12 @@ class Places:
             place.call(lambda: place.fs.rm(place.root, recursive=True))
 
     def parts(self, kind: Kind) -> Parts:
-        """What else than the command itself can be killed."""
+        """Return the processes besides the command that can be killed."""
         found: Parts = [("network", self.tunnel.cut)] if kind.store == "s3" else []
         return found + (self.cluster.parts() if kind.engine == "ray" else [])
 
     def settle(self, kind: Kind) -> None:
-        """Wait until nobody works any more for a command that is gone."""
+        """Wait until no process works for a killed command."""
         if kind.engine == "ray":
             self.cluster.settle()
 
@@ -156,7 +156,7 @@ class Cluster:
 
 
 def _wait_for(node: subprocess.Popen[bytes], pattern: bytes) -> str:
-    """The next text of a pattern in what a node that starts says."""
+    """Return the next match of a pattern in the output of a starting node."""
     assert node.stdout is not None
     while (found := re.search(pattern, line := node.stdout.readline())) is None:
         if not line:

@@ -286,7 +286,7 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass
 class Outcome:
-    """What came of questions."""
+    """Results of requests."""
 
     requests: int = 0
     replies: int = 0

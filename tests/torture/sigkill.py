@@ -111,7 +111,7 @@ class Bench:
         self._resumed(row, case)
 
     def _whole(self, row: Row, case: str) -> None:
-        """What was there is there, or what comes in its place; nothing else is."""
+        """Earlier or new files exist, and nothing else."""
         with self._caught(row, f"{case}, after the kill"):
             seen = self.command.look(self.work)
             things = seen.things
@@ -125,7 +125,7 @@ class Bench:
             self._count(row, f"{case}, after the kill", [*lost, *odd], seen)
 
     def _may(self, key: object, *others: object) -> tuple[object, ...]:
-        """What a thing may be: as it was, or as it will be."""
+        """The allowed states of an output: as before, or as after."""
         return (*others, self.after.things[key]) if key in self.after.things else others
 
     def _resumed(self, row: Row, case: str) -> None:

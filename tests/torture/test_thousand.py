@@ -92,7 +92,7 @@ def test_a_lost_row_would_be_found(done: Field, wanted: dict[Any, Any]) -> None:
     assert len(campaign.losses) == 2
 
 
-def test_incomplete_work_is_detected(done: Field) -> None:
+def test_left_files_are_detected(done: Field) -> None:
     campaign = Campaign()
     (Path(done.location) / "left.tmp").write_bytes(b"x")
     done.tidy(campaign, "then")

@@ -14,7 +14,7 @@ __all__ = ["Tunnel"]
 
 
 class Tunnel:
-    """A way to a server that can be cut, and is there again at the same address.
+    """A connection to a server that can be cut and restored at the same address.
 
     The address stays ours while nobody passes bytes on: whoever calls meanwhile waits, as in a network that
     swallows everything, however long the next process takes to start.

@@ -35,7 +35,7 @@ def layer(channels: int, *, relu: bool) -> BatchNorm:
 
 
 def plain(norm: nn.BatchNorm2d, x: Tensor, beside: Tensor | None, relu: bool) -> Tensor:
-    """What it is to be, one step after the other."""
+    """The reference computation, one step after the other."""
     y = nn.BatchNorm2d.forward(norm, x)
     y = y if beside is None else y + beside
     return functional.relu(y) if relu else y

@@ -125,7 +125,7 @@ def test_networks_with_a_loss_of_their_own_know_it(monkeypatch: pytest.MonkeyPat
 
 
 def _margin(length: float) -> float:
-    """Of ten equally frequent classes whose capsules all have one length (Sabour et al., equation 4)."""
+    """Return the loss for ten equally frequent classes with capsules of one length (Sabour et al., eq. 4)."""
     return 10 * (0.1 * max(0, 0.9 - length) ** 2 + 0.5 * 0.9 * max(0, length - 0.1) ** 2)
 
 
@@ -155,7 +155,7 @@ def test_failure_of_a_training_run(patches: TrainingTensors, quick: Recipe, tmp_
 def test_labels_are_counted_as_they_are_trained_on(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path
 ) -> None:
-    """Also when it was stopped on the way: loss and labels are of the same images."""
+    """After an interruption, too, loss and labels are of the same images."""
     rare = torch.where(torch.arange(320) % 10 < 7, 0, patches.labels)
     data = TrainingTensors("rare", patches.classes, patches.images, rare)
     whole = train(replace(quick, epochs=2), data, output=tmp_path / "a", device="cpu")

@@ -319,7 +319,7 @@ def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, t
 
 
 def test_a_seed_is_an_integer(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
-    """That of NumPy broke a training off at its end, when it was written down."""
+    """NumPy integers are valid seeds, and are recorded."""
     for seed in (1.5, "a", True, None):
         with pytest.raises(OptionError, match="seed must be an integer"):
             train(quick, patches, output=tmp_path, seed=seed, device="cpu")  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ class Stream:
 
 
 class Cuda:
-    """A GPU that records what is done between the lines, and does it again when asked."""
+    """A simulated GPU that records operations and replays them."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
@@ -113,7 +113,7 @@ ALIKE: dict[str, Change] = {
 
 
 def recorded(change: Change) -> ReplayedStep:
-    """A step after six batches on a device whose values nobody can look at."""
+    """A step after six batches on a device whose values cannot be read."""
     step = ReplayedStep(lambda images, labels: (change(images) + labels).sum())
     step.torch = type("torch", (), {"cuda": Cuda()})
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""What a training wrote is evaluated by name at once, as torch module and as ONNX file."""
+"""A trained network is evaluated by name, as a torch module and as an ONNX file."""
 
 from __future__ import annotations
 

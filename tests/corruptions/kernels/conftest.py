@@ -16,7 +16,7 @@ PLACES = ["torch", *(["interpreter"] if INTERPRETED else []), pytest.param("cuda
 
 @pytest.fixture(params=PLACES)
 def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
-    """To a tensor: for plain torch, for Triton's interpreter (`make kernels`), for CUDA."""
+    """Return a conversion to tensors: for plain torch, Triton's interpreter (`make kernels`), or CUDA."""
     torch = pytest.importorskip("torch")
     if request.param == "interpreter":
         pytest.importorskip("triton")

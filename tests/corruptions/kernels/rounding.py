@@ -1,4 +1,4 @@
-"""How close to the CPU's pixels the torch backend's must be."""
+"""Tolerances between pixels of the torch backend and the CPU."""
 
 from __future__ import annotations
 

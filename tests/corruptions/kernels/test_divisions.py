@@ -49,7 +49,7 @@ def test_corruptions(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "rotate", "tilt", "zoom_blur"])
-def test_frame_batches(name: str) -> None:
+def test_frames_of_sequences(name: str) -> None:
     images = np.stack([example_image(40, 44, variant=i) for i in range(2)])
     with AsOnCuda():
         frames = perturbations[name].frames(torch.from_numpy(images), scale="cifar")

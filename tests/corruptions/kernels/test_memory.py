@@ -1,4 +1,4 @@
-"""What the allocator does with the working memory of a corruption."""
+"""The allocator and the working memory of a corruption."""
 
 from __future__ import annotations
 

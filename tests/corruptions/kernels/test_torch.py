@@ -234,7 +234,7 @@ def test_rejected_with_an_error(tensor: torch.Tensor, error: type[Exception], sa
         corruptions["fog"](tensor)
 
 
-def test_invalid_engine() -> None:
+def test_invalid_backend() -> None:
     with pytest.raises(OptionError, match="gpu"):
         corruptions["fog"](example_image(32, 32), backend="gpu")
 

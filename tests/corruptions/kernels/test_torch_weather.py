@@ -29,7 +29,7 @@ NORMALS = RNG.standard_normal((3, 33, 47)).astype(np.float32)  # as the keyed st
 @pytest.mark.parametrize("decay", [3.0, 1.7, 1.4])
 @pytest.mark.parametrize("size", [(33, 47), (64, 64), (16, 16)])
 def test_plasma(put: Put, size: tuple[int, int], decay: float) -> None:
-    """To two units in the last place: where the map wraps, the CPU fuses no products."""
+    """Equal to two units in the last place: where the map wraps, the CPU fuses no products."""
     noise = RNG.uniform(-1, 1, (2, 64 * 64 - 1)).astype(np.float32)
     out = ops.plasma(put(noise), 64, decay, *size).cpu().numpy()
     wanted = CPU.plasma(noise, 64, decay, *size)

@@ -41,7 +41,7 @@ def p_values(ours: np.ndarray, theirs: np.ndarray) -> list[float]:
 
 
 @pytest.mark.parametrize("name", ["snow", "spatter"])
-def test_random_numbers_drawn_once(shared: Path, name: str) -> None:
+def test_frames_with_fixed_random_numbers_match_statistics(shared: Path, name: str) -> None:
     files = stored(shared / "golden" / "cifar_p_32.npz")
     image = files["inputs"][files["input_names"].tolist().index("astronaut")]
     batch = np.ascontiguousarray(np.broadcast_to(image, (DRAWS, *image.shape)))
@@ -59,7 +59,7 @@ def test_random_numbers_drawn_once(shared: Path, name: str) -> None:
 
 @pytest.mark.parametrize("difficulty", [1, 3])
 @pytest.mark.parametrize("name", ["gaussian_noise", "shot_noise", "speckle_noise"])
-def test_random_numbers_drawn_per_image(shared: Path, name: str, difficulty: int) -> None:
+def test_frames_with_new_random_numbers_match_statistics(shared: Path, name: str, difficulty: int) -> None:
     files = stored(shared / "golden" / "imagenet_p_224.npz")
     source = files["source/astronaut"]
     frames = perturbations[name].frames(source[None], scale="imagenet", ids=["x"], difficulty=difficulty)

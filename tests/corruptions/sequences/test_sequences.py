@@ -72,7 +72,7 @@ FRAME_CASES = [(name, 1) for name in NAMES] + [("shot_noise", 3), ("gaussian_noi
 
 @pytest.mark.parametrize(("name", "difficulty"), FRAME_CASES)
 def test_every_published_frame_at_224_pixels(shared: Path, name: str, difficulty: int) -> None:
-    """Of frames that are not stored, brightness and texture are: equal to a twentieth of a level.
+    """Frames that are not stored differ by at most a twentieth of a level.
 
     The middle frame of brightness changes nothing, and still goes through HSV and back: 0.14 levels there.
     """

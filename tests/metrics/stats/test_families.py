@@ -19,7 +19,7 @@ def all_pairs(count: int) -> NDArray[np.intp]:
 
 
 def errors(rng: np.random.Generator, images: int, models: int, gap: float = 0.0) -> list[NDArray[np.float64]]:
-    """Return the errors of models on nine versions of images whose difficulty they share in part."""
+    """Return errors of models on nine versions of images of partly common difficulty."""
     shared = rng.standard_normal(images)
     found = []
     for model in range(models):

@@ -115,7 +115,7 @@ def test_never_wider_than_gaffkes_interval_and_never_of_width_zero() -> None:
 
 @pytest.mark.parametrize(("ratio", "factor"), [(3, 1.10), (4, 1.05)])
 def test_close_to_student_where_many_images_differ(ratio: float, factor: float) -> None:
-    """Also at the smallest ratio of s√n to the most that an image can add."""
+    """The bound holds at the smallest ratio of s√n to the largest contribution of an image."""
     for images in (100, 1000, 10_000):
         deviation = ratio / math.sqrt(images)
         naive = float(student.ppf(0.975, images - 1)) * deviation / math.sqrt(images)

@@ -1,4 +1,4 @@
-"""Exact intervals of many shares: as one by one, between counts, and at the ends."""
+"""Exact intervals of many fractions: equal to single ones, between counts, and at the ends."""
 
 from __future__ import annotations
 

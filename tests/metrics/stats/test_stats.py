@@ -166,7 +166,7 @@ def matrix(*pairs: tuple[int, int], count: int) -> np.ndarray:
 
 
 def test_ranking_with_ties() -> None:
-    """Two models that are not told apart share a letter; one far behind has a place of its own."""
+    """Two models that do not differ significantly share a letter; a distant one has its own place."""
     apart = matrix((0, 2), (1, 2), count=3)
     ranked = rank(["a", "b", "c"], [0.301, 0.3, 0.5], apart)
     assert [(one.name, one.best, one.worst, one.groups) for one in ranked] == [
@@ -246,7 +246,7 @@ def test_p_value_agrees_with_the_interval(values: list[float], null: float) -> N
 
 
 def test_two_images_prove_nothing() -> None:
-    """McNemar's test says 0.5 of two images that both fall to one side."""
+    """McNemar's test gives 0.5 for two images that both favor one model."""
     assert mean_p_value([1.0, 1.0], low=-1, high=1) == pytest.approx(mcnemar(2, 0), abs=0.01)
 
 

@@ -307,7 +307,7 @@ TEXT = st.text(max_size=40)
 def test_nothing_breaks_it(
     people: People, path: str, more: str, fields: dict[str, str], right_form: bool, who: str
 ) -> None:
-    """Whatever is sent gets a refusal or a page, never an error of the server."""
+    """Every request gets an error or a page, never a server error."""
     from urllib.parse import quote
 
     limits: Any = {"limit": RateLimit(1, 10_000), "failures": RateLimit(1, 10_000)}

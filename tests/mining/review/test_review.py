@@ -326,7 +326,7 @@ def give_votes(people: People, reviewer: int, images: range, role: str = "") -> 
 
 
 def steps(connection: sqlite3.Connection, call: Callable[[], object]) -> int:
-    """How many steps of the database a question takes."""
+    """Return the number of database steps of a query."""
     counted: list[int] = []
     connection.set_progress_handler(partial(counted.append, 1), 1)
     call()
@@ -477,7 +477,7 @@ def test_invalid_review(tmp_path: Path, people: People) -> None:
         """UPDATE about SET value = '{"votes": 0}' WHERE name = 'rules'""",
     ],
 )
-def test_review_without_a_description(people: People, change: str) -> None:
+def test_review_with_invalid_settings(people: People, change: str) -> None:
     people.review.connection.execute(change)
     with pytest.raises(ReviewError, match="has invalid settings"):
         open_review(people.review.path)

@@ -169,7 +169,7 @@ def test_a_start_trained_on_all_images_is_rejected(photos: str, recipe: Recipe) 
 
 @pytest.mark.parametrize("fraction", [0, 0.1])
 def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recipe, fraction: float) -> None:
-    """What was trained without z has seen y, and so has what began with it."""
+    """A model trained without z has seen y, and so have models that start from it."""
     short = replace(recipe, epochs=1)
     for start in ("", "out/trained/z-seed0"):
         leave_out(

@@ -265,7 +265,7 @@ def test_settings_that_are_wrong(options: dict[str, Any], message: str) -> None:
         ({"seed": 1.5}, "seed must be an integer, got 1.5"),
     ],
 )
-def test_configurations_without_images(options: dict[str, Any], message: str, victim: Network) -> None:
+def test_invalid_attack_options(options: dict[str, Any], message: str, victim: Network) -> None:
     given = {"epsilon": 0.1, "ids": IDS, "labels": LABELS, **options}
     with pytest.raises(OptionError, match=message):
         attack_images(quick("linf"), victim, IMAGES, **given)
