@@ -61,6 +61,7 @@ DIGESTS = {
     "cifar10-c-mixed@1": "5ae38b6fcaf080c93f05a02bf632c7f0872a501da7f6a76311717925c6382825",
     "cifar10-c-correlated@1": "1002717d5aa3849a0cdc11448d69631d1e505f9e3daa55b590e3c17eb87fe263",
     "cifar10-c-drifting@1": "fe4be815ec68fd651ebd0a7b0ecc9b3fbcfe5ae2a2470f4ffbbbf8e748f2bdb6",
+    "imagenet-c-continual@1": "d239700dcb6b9a2ea9d48814528c78bdf4e2ecd8a18196422d61844f790ce73c",
 }
 
 SHIFT_DIGESTS = {

@@ -66,6 +66,7 @@ class ResultWriter:
         """Counts of written predictions by cell."""
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="beaufort writer")
+        self._in_order = ThreadPoolExecutor(1, thread_name_prefix="beaufort state writer")
         self._waiting: deque[Future[None]] = deque()
         self._recorded: Future[None] | None = None
         self.notes: list[str] = []
@@ -85,6 +86,7 @@ class ResultWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.shutdown(wait=True)
+        self._in_order.shutdown(wait=True)
 
     def record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]], *, needed: bool = True) -> None:
         """Queue the record of the run, once, before any piece.
@@ -115,7 +117,8 @@ class ResultWriter:
     ) -> None:
         """Queue a piece, and the state of a model that adapts after its last image."""
         self.flush(_WAITING - 1)
-        self._waiting.append(self._pool.submit(self._write, cell, start, table, provenance, state))
+        pool = self._pool if state is None else self._in_order  # a state replaces the one before
+        self._waiting.append(pool.submit(self._write, cell, start, table, provenance, state))
 
     def stored(self, cell: int, piece: Piece, counts: CellCounts) -> None:
         """Count a piece that was written by another process."""

@@ -14,6 +14,7 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import Registry, unknown_message
 from beaufort._core.validation import validate_file
 from beaufort.corruptions import SEVERITIES, Chain, Severity, expand_names, is_chain
+from beaufort.data import Step
 from beaufort.suites._schema import Where, find_mistakes, key_of
 from beaufort.suites.streams import NAME as STREAM
 from beaufort.suites.streams import stream_texts
@@ -47,6 +48,7 @@ SUITE_NAMES = (
     "cifar10-c-mixed",
     "cifar10-c-correlated",
     "cifar10-c-drifting",
+    "imagenet-c-continual",
 )
 """Suites in the package, `data/<name>.yaml`."""
 
@@ -227,7 +229,7 @@ def suite_from_corruptions(names: Sequence[str], severities: Sequence[Severity] 
 
 
 def suite_from_stream(text: str) -> Suite:
-    """Return a suite of one stream, or with `seeds=N` of one for each seed.
+    """Return a suite of one stream, or with `seeds=N` of one for each seed; photos are prepared for ImageNet.
 
     >>> suite = suite_from_stream("stream@cifar/mixed,batch=64,seeds=5")
     >>> suite.name, len(suite.shifts)
@@ -236,8 +238,16 @@ def suite_from_stream(text: str) -> Suite:
     name = re.sub(r"[^A-Za-z0-9._]+", "-", text)
     if len(name) > _LONGEST_NAME:
         name = f"{STREAM}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    texts = stream_texts(text)
+    steps = ("resize 256", "crop 224") if texts[0].startswith(f"{STREAM}@imagenet/") else ()
     return Suite(
-        name=name, version=1, dataset="data", shifts=tuple(stream_texts(text)), clean=False, title=text
+        name=name,
+        version=1,
+        dataset="data",
+        shifts=tuple(texts),
+        clean=False,
+        prepare=tuple(map(Step.parse, steps)),
+        title=text,
     )
 
 
