@@ -132,7 +132,7 @@ def run(
 
     `beaufort run --model timm:resnet50.a1_in1k --adapt source --adapt tent:lr=1e-3 --suite
     imagenet-c-continual --data imagenet/val` measures how much a model gains by adapting to a stream of
-    images, against the model itself. `--suite stream@imagenet/mixed,batch=16,seeds=5` is a stream of your own.
+    images, against the model itself; `--suite stream@imagenet/mixed,batch=16,seeds=5` is one of your own.
 
     With `--precision 1` the images come in a random order, and the run stops when the intervals of the
     suite's headline metrics are narrower than ± 1 point, often after a small part of the images.
