@@ -136,3 +136,65 @@ def test_an_output_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OptionError, match="output must be a file"):
         write_output(tmp_path, b"whole")
     assert not list(tmp_path.iterdir())
+
+
+def test_drafts_of_ended_processes_are_removed_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the functions of Windows that tell whether a process runs, as they are documented."""
+    import ctypes
+
+    from beaufort._core import files
+
+    running, ended, foreign = 4001, 4002, 4003
+    closed: list[int] = []
+
+    class Kernel:
+        def OpenProcess(self, access: int, inherit: bool, pid: int) -> int:  # noqa: N802
+            assert (access, inherit) == (0x1000, False)
+            return {running: 11, ended: 12}.get(pid, 0)
+
+        def GetExitCodeProcess(self, handle: int, code: object) -> int:  # noqa: N802
+            code._obj.value = {11: 259, 12: 1}[handle]  # type: ignore[attr-defined]
+            return 1
+
+        def CloseHandle(self, handle: int) -> int:  # noqa: N802
+            closed.append(handle)
+            return 1
+
+    monkeypatch.setattr("os.name", "nt")
+    monkeypatch.setattr(ctypes, "WinDLL", lambda *_, **__: Kernel(), raising=False)
+    monkeypatch.setattr(ctypes, "get_last_error", lambda: 5, raising=False)
+    assert [files._alive(pid) for pid in (running, ended, foreign)] == [True, False, True]
+    monkeypatch.setattr(ctypes, "get_last_error", lambda: 87, raising=False)
+    assert not files._alive(foreign)
+    assert closed == [11, 12]
+    monkeypatch.undo()
+
+    monkeypatch.setattr(files, "_alive", lambda pid: pid == running)
+    drafts = [tmp_path / f".beaufort-{files._HOST}-{pid}-{'ab' * 4}-0.part" for pid in (running, ended)]
+    for path in drafts:
+        path.write_bytes(b"x")
+    files.remove_leftovers(tmp_path)
+    assert [path.exists() for path in drafts] == [True, False]
+
+
+def test_files_are_locked_without_fcntl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, the first byte is locked by `msvcrt`."""
+    import sys
+    from types import SimpleNamespace
+
+    from beaufort._core.files import lock_file
+
+    with (tmp_path / "lock").open("a") as one, (tmp_path / "lock").open("a") as other:
+        lock_file(one, wait=False)
+        with pytest.raises(BlockingIOError):
+            lock_file(other, wait=False)
+    calls: list[tuple[int, int]] = []
+    fake = SimpleNamespace(LK_LOCK=1, LK_NBLCK=2, locking=lambda _, how, size: calls.append((how, size)))
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", fake)
+    with (tmp_path / "lock").open("a") as file:
+        lock_file(file, wait=False)
+        lock_file(file, wait=True)
+    assert calls == [(2, 1), (1, 1)]

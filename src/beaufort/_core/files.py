@@ -18,8 +18,9 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from zlib import crc32
 
 from beaufort._core.errors import BeaufortError, OptionError
@@ -223,8 +224,8 @@ def _is_young(path: Path) -> bool:
 
 
 def _alive(pid: int) -> bool:
-    if os.name == "nt":  # there is no harmless signal there
-        return True
+    if os.name == "nt":  # there, os.kill ends the process
+        return _alive_on_windows(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -232,3 +233,35 @@ def _alive(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+_QUERY_LIMITED_INFORMATION, _STILL_ACTIVE, _ACCESS_DENIED = 0x1000, 259, 5
+
+
+def _alive_on_windows(pid: int) -> bool:
+    import ctypes
+
+    kernel: Any = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009  absent elsewhere
+    last_error: Any = getattr(ctypes, "get_last_error")  # noqa: B009
+    handle = kernel.OpenProcess(_QUERY_LIMITED_INFORMATION, False, pid)
+    if not handle:
+        return bool(last_error() == _ACCESS_DENIED)
+    code = ctypes.c_ulong()
+    known = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+    kernel.CloseHandle(handle)
+    return not known or code.value == _STILL_ACTIVE
+
+
+def lock_file(file: IO[Any], *, wait: bool) -> None:
+    """Lock an open file until it is closed; an `OSError` if another process has it, or files have no locks.
+
+    Windows waits ten seconds at most.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        windows: Any = import_module("msvcrt")
+        file.seek(0)
+        windows.locking(file.fileno(), windows.LK_LOCK if wait else windows.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

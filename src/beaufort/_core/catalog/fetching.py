@@ -19,7 +19,7 @@ from pathlib import Path
 
 from beaufort._core.catalog.sources import LocalFile, Progress, Source, Unpack, gunzip, partial_download
 from beaufort._core.errors import AssetError
-from beaufort._core.files import put_in_place
+from beaufort._core.files import lock_file, put_in_place
 from beaufort._core.registry import Registry
 
 _FAILURES: tuple[type[BaseException], ...] = (
@@ -245,7 +245,5 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
     """Wait for other processes that fetch the same file, if the system can lock files."""
     with path.with_name(f".{path.name}.lock").open("w") as file:
         with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_file(file, wait=True)
         yield

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from beaufort._core.errors import MissingExtraError, OptionError
+from beaufort._core.files import lock_file
 from beaufort.mining.review.database import ReviewError, open_review
 
 
@@ -67,11 +68,9 @@ def _listening(host: str, port: int) -> socket.socket:
 @contextlib.contextmanager
 def only_server(path: Path) -> Iterator[None]:
     """Lock the review until the process ends; a second server would assign the same seats."""
-    import fcntl
-
     with path.with_name(f"{path.name}.lock").open("a") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(file, wait=False)
         except OSError:
             raise ReviewError(f"{path} is already being served by another process") from None
         yield
