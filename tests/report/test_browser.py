@@ -223,7 +223,7 @@ def test_predictions_of_any_model_can_be_shown(show: Opener, scores: Scores, tmp
             lambda shown: row[None].repeat(len(shown), 0), name=f"n{label}", classes=4, version=str(label)
         )
 
-    examples = examples_of_images(scores, ask=[always(0), always(3)])
+    examples = examples_of_images(scores, predict_with=[always(0), always(3)])
     page = show(write_report(scores, tmp_path / "r.html", examples=examples))
     assert "polar bear" in page.inner_text("#examples-figure .strip >> nth=0")
     page.click("button[data-voice='1']")

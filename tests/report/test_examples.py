@@ -130,7 +130,7 @@ def test_models_can_predict_examples(scores: Scores, make: SimpleNamespace) -> N
         version="1",
     )
     other = make.dataset(count=7)
-    found = examples_of_images(scores, other, ask=[bright])
+    found = examples_of_images(scores, other, predict_with=[bright])
     strip = found.strips[0]
     assert strip.label == 0
     assert len(strip.predictions["bright"]) == len(scores.suite.conditions())

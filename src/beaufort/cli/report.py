@@ -310,5 +310,5 @@ def _examples(scores: Scores, data: str | None, examples: dict[str, Any], seed: 
         if data is not None:
             return examples_of_data(scores, data, seed=seed, progress=progress)
         return examples_of_images(
-            scores, examples["source"], ask=examples.get("model", []), progress=progress
+            scores, examples["source"], predict_with=examples.get("model", []), progress=progress
         )

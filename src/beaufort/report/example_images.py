@@ -52,7 +52,7 @@ def examples_of_images(
     scores: Scores,
     images: str | Dataset = SCENE,
     *,
-    ask: Sequence[str | Model] = (),
+    predict_with: Sequence[str | Model] = (),
     progress: Progress | None = None,
 ) -> Examples:
     """Return strips of images other than the test images, without misclassified images.
@@ -60,12 +60,12 @@ def examples_of_images(
     Args:
         scores: the scores, whose suite is applied.
         images: a directory of images, a dataset or a text for `load_dataset`, or `scene`.
-        ask: models, or texts for `load_model`, whose predictions for these images are shown.
+        predict_with: models, or texts for `load_model`, whose predictions for these images are shown.
         progress: called after each image.
     """
     suite, results = scores.suite, scores.results
     found, classes, origin = _find(scores, images)
-    models = [load_model(one) if isinstance(one, str) else one for one in ask]
+    models = [load_model(one) if isinstance(one, str) else one for one in predict_with]
     by_digest = {one.digest: one.model for one in reversed(scores.models)}
     named = {by_digest.get(str(model.spec.digest), model.spec.name): model for model in models}
     conditions = suite.conditions("images")

@@ -227,7 +227,7 @@ class _Group(NamedTuple):
         return {name: row for name, row in sorted(cells.items()) if len(row) == len(self.conditions)}
 
 
-class _Asked(NamedTuple):
+class _RequestedPart(NamedTuple):
     """A suite of one dataset, with the record of its last run."""
 
     suite: Suite
@@ -280,20 +280,21 @@ class _Opener:
             models: names of the selected models; all if None.
             candidates: names of all models that matter; those of `models` if None. Others may be left out.
         """
-        runs = [(asked, run) for run in self.runs if (asked := suite_of(run))]
+        runs = [(requested, run) for run in self.runs if (requested := suite_of(run))]
         cells = {} if runs else self.whole.cells
         check_registered(self.store, suite, self.runs)
-        asked = find_suite(self.store, suite, runs, cells)
-        if asked.streamed:
+        requested = find_suite(self.store, suite, runs, cells)
+        if requested.streamed:
             raise ResultsError(
-                f"{asked} is a suite of streams; `beaufort run` prints its scores again, and "
+                f"{requested} is a suite of streams; `beaufort run` prints its scores again, and "
                 "beaufort.results.stream_scores(store) returns them"
             )
-        run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-        title = asked.title if asked.parts else ""
+        run = next((run for other, run in reversed(runs) if other.digest == requested.digest), None)
+        title = requested.title if requested.parts else ""
         parts = [
-            _Asked(part, _run_of(run, number), part.name) for number, part in enumerate(asked.parts)
-        ] or [_Asked(asked, run)]
+            _RequestedPart(part, _run_of(run, number), part.name)
+            for number, part in enumerate(requested.parts)
+        ] or [_RequestedPart(requested, run)]
         some = self._some(parts, models if candidates is None else candidates)
         if some is not None:
             with contextlib.suppress(BeaufortError):
@@ -304,7 +305,7 @@ class _Opener:
                     return opened
         return tuple(self._open(part, title, models, self.whole) for part in parts)
 
-    def _some(self, parts: Sequence[_Asked], models: Collection[str] | None) -> _Contents | None:
+    def _some(self, parts: Sequence[_RequestedPart], models: Collection[str] | None) -> _Contents | None:
         """Return the cells in the folders of some models and of the suite's conditions.
 
         None if the whole store was read already, or has to be, to select the data and the seed.
@@ -326,31 +327,33 @@ class _Opener:
             self._read[key] = _Contents.read(self.store, listing, whole=False)
         return self._read[key]
 
-    def _group(self, part: _Asked, contents: _Contents) -> _Group:
+    def _group(self, part: _RequestedPart, contents: _Contents) -> _Group:
         """Return the cells of all models for a suite of one dataset."""
         key = (part.suite.digest, part.dataset, id(contents))
         if key not in self._groups:
-            asked, run = part.suite, part.run
+            requested, run = part.suite, part.run
             stored = run.get("stored") if run else None
             stored = stored if isinstance(stored, dict) else None
-            if stored is not None and "" not in stored and asked.clean:
-                asked = asked.without_clean()
-            matching = _matching(asked, contents.cells, stored=stored is not None)
+            if stored is not None and "" not in stored and requested.clean:
+                requested = requested.without_clean()
+            matching = _matching(requested, contents.cells, stored=stored is not None)
             scored = self.wanted.scored(matching)
-            setting = find_setting(self.store, asked, matching, run, self.seed, scored)
-            conditions = conditions_by_key(asked, stored)
+            setting = find_setting(self.store, requested, matching, run, self.seed, scored)
+            conditions = conditions_by_key(requested, stored)
             found = cells_by_model(matching, setting, conditions, part.dataset)
             namesakes = _Namesakes(
                 self.store, contents.listing, {name: row.values() for name, row in found.items()}
             )
-            self._groups[key] = _Group(asked, setting, conditions, found, namesakes, stored is not None)
+            self._groups[key] = _Group(requested, setting, conditions, found, namesakes, stored is not None)
         return self._groups[key]
 
-    def _open(self, part: _Asked, part_of: str, models: Sequence[str] | None, contents: _Contents) -> Results:
+    def _open(
+        self, part: _RequestedPart, part_of: str, models: Sequence[str] | None, contents: _Contents
+    ) -> Results:
         """Return the predictions for a suite of one dataset."""
         kept, listing, wanted, run = self.store, contents.listing, self.wanted, part.run
         group = self._group(part, contents)
-        asked, found, count = group.suite, group.cells, len(group.conditions)
+        requested, found, count = group.suite, group.cells, len(group.conditions)
         notes = tuple(group.namesakes.notes(models))
         complete = group.complete(found)
         if models is not None:
@@ -362,7 +365,7 @@ class _Opener:
         whole = {name: row for name, row in complete.items() if name in found}
         lacking = {name: count - len(row) for name, row in found.items() if name not in whole}
         if not whole:
-            raise _incomplete(kept, asked, lacking, count, chosen=models is not None)
+            raise _incomplete(kept, requested, lacking, count, chosen=models is not None)
         first = next(iter(next(iter(whole.values())).values()))
         classes = tuple(map(str, run.get("classes", ()))) if run else ()
         outputs = run.get("outputs") if run else None
@@ -378,7 +381,7 @@ class _Opener:
         elif not wanted.rescores:
             others = {name: row for name, row in complete.items() if name not in found}
         return Results(
-            asked,
+            requested,
             group.setting,
             part.dataset or str(first.data["name"]),
             classes,
@@ -394,7 +397,9 @@ class _Opener:
             others=others,
         )
 
-    def _complete(self, part: _Asked, group: _Group, listing: Listing, name: str | None) -> Mapping[str, Row]:
+    def _complete(
+        self, part: _RequestedPart, group: _Group, listing: Listing, name: str | None
+    ) -> Mapping[str, Row]:
         """Return the complete models of a name, or all for None, and add their files to a listing."""
         contents = self.whole if name is None else self._in_folders([part.suite], [name])
         assert contents is not None
@@ -413,10 +418,12 @@ class _Opener:
         return tuple(distinct.values())
 
 
-def _matching(asked: Suite, cells: Mapping[str, Cell], *, stored: bool) -> list[Cell]:
+def _matching(requested: Suite, cells: Mapping[str, Cell], *, stored: bool) -> list[Cell]:
     """Return the cells whose images were prepared and created as those of a suite."""
     return [
-        cell for cell in cells.values() if prepared_as(asked, cell) and ("stored" in cell.condition) == stored
+        cell
+        for cell in cells.values()
+        if prepared_as(requested, cell) and ("stored" in cell.condition) == stored
     ]
 
 
