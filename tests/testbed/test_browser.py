@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from beaufort.testbed import (
     effective_robustness,
     fit_shift,
     load_grid,
+    relative_robustness,
 )
 from beaufort.testbed.testbed_page import to_page, write_page
 
@@ -28,6 +31,7 @@ from playwright.sync_api import Page
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 Opener = Callable[..., Page]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +82,20 @@ def test_the_fits_are_those_of_the_library(show: Opener, page_file: Path, paper:
         ends, _ = coefficient_intervals(side)
         assert f"slope {side.slope:.3f} [{ends.low:.3f}, {ends.high:.3f}]" in text
         assert f"n {side.n}" in text
-    page.select_option("#scale", "linear")
     choose(page, "ImageNetV2")
-    straight = fit_shift(paper, "imagenetv2", scale="linear")
-    assert isinstance(straight, Line)
-    assert f"slope {straight.slope:.3f} [" in page.inner_text("#fit-text")
+    for scale in ("linear", "probit"):
+        page.select_option("#scale", scale)
+        line = fit_shift(paper, "imagenetv2", scale=scale)
+        assert isinstance(line, Line)
+        text = page.inner_text("#fit-text").replace("−", "-")
+        assert f"slope {line.slope:.3f} [" in text
+        assert f"intercept {line.intercept:.3f}" in text
+    page.select_option("#fit", label="all models (205)")
+    line = fit_shift(load_grid("paper", fit_on=["all"]), "imagenetv2", scale="probit")
+    assert isinstance(line, Line)
+    text = page.inner_text("#fit-text")
+    assert "fitted on all models" in text
+    assert f", n {line.n + 1}" in text  # and the model of one's own
 
 
 def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Path, paper: Grid) -> None:
@@ -95,7 +108,7 @@ def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Pat
         value, n = paper.column(setting)[[row]], paper.images(setting)[[row]]
         low, high = accuracy_intervals(value, n)
         assert f"{value[0]:.2f} % [{low[0]:.2f}, {high[0]:.2f}]" in text
-    assert page.locator("#table tbody tr").count() == 1
+    assert page.locator("#table tbody tr:not(.chosen)").count() == 1
     for shift, label in (
         ("imagenetv2", "ImageNetV2"),
         ("imagenet-a", "ImageNet-A"),
@@ -111,7 +124,7 @@ def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Pat
     choose(page, "ImageNetV2")
     page.fill("#search", "instagram")
     assert page.inner_text("#found") == "4 of 202 models"
-    assert page.locator("#table tbody tr").count() == 4
+    assert page.locator("#table tbody tr:not(.chosen)").count() == 4
     assert page.evaluate(PICTURE, "over")
     page.fill("#search", "")
     assert not page.evaluate(PICTURE, "over")
@@ -164,10 +177,96 @@ def test_types_can_be_hidden(show: Opener, page_file: Path) -> None:
 
 def test_the_own_model_is_there_and_harmless(show: Opener, page_file: Path) -> None:
     page = show(page_file)
-    assert page.locator("tr.chosen th").all_inner_texts() == [EVIL]
+    assert page.locator("tr.chosen th").all_inner_texts() == [f"★ {EVIL}"]
     assert page.locator("main img").count() == 0
     choose(page, "ObjectNet")
     assert page.locator("tr.chosen").count() == 0
+
+
+def test_the_row_of_the_own_model_stays_on_top(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    assert page.inner_text(".sentence") == (
+        f"{EVIL} is more robust than its clean accuracy predicts, on the one natural shift."
+    )
+    for order in ("lowest first", "highest first"):
+        page.click(f"button:has-text('{order}')")
+        assert EVIL in page.locator("#table tbody th").first.inner_text()
+    page.fill("#search", "resnet50_swsl")
+    assert page.locator("#table tbody tr").count() == 2
+
+
+def test_effective_and_relative_robustness(show: Opener, page_file: Path, paper: Grid) -> None:
+    page = show(page_file)
+    page.select_option("#show", "tau")
+    page.fill("#search", "resnet50_linf_eps8_robust")
+    (one,) = relative_robustness(paper, "imagenetv2", select=["resnet50_linf_eps8_robust"]).models
+    text = page.inner_text("#found").replace("−", "-")
+    assert f"τ = {one.tau:.2f} points over {one.pair.base}" in text
+    assert len(page.evaluate("location.hash")) > 5
+    assert "show=tau" in page.evaluate("location.hash")
+
+
+def test_the_address_keeps_the_view(show: Opener, browse: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    choose(page, "ImageNet-Sketch")
+    page.select_option("#scale", "probit")
+    page.click("#types button:has-text('more data')")
+    page.check("#bars")
+    page.fill("#search", "resnet")
+    page.click("button:has-text('Zoom in')")
+    address = page.evaluate("location.hash")
+    for part in ("y=imagenet-sketch", "axes=probit", "hidden=", "bars=1", "search=resnet", "zoom="):
+        assert part in address
+    again = browse(page_file.as_uri() + address)
+    assert again.evaluate("location.hash") == address
+    assert again.inner_text("#found") == page.inner_text("#found")
+    assert again.is_checked("#bars")
+    for one in (page, again):
+        one.uncheck("#bars")
+    picture = page.evaluate(PICTURE, "plot")
+    assert again.evaluate(PICTURE, "plot") == picture
+    page.click("button:has-text('All models')")
+    assert "zoom=" not in page.evaluate("location.hash")
+    assert page.evaluate(PICTURE, "plot") != picture
+
+
+def test_a_rectangle_zooms(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    page.locator("#stage").scroll_into_view_if_needed()
+    box = page.locator("#plot").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 200, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 500, box["y"] + 260)
+    page.mouse.up()
+    assert "zoom=" in page.evaluate("location.hash")
+    page.mouse.dblclick(box["x"] + 200, box["y"] + 60)
+    assert "zoom=" not in page.evaluate("location.hash")
+
+
+def test_what_is_shown_can_be_saved(show: Opener, page_file: Path, paper: Grid, tmp_path: Path) -> None:
+    page = show(page_file)
+    saved = {}
+    for kind in ("csv", "svg"):
+        with page.expect_download() as download:
+            page.click(f"button[data-do={kind}]")
+        saved[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(saved[kind])
+    with saved["csv"].open(newline="") as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 202
+    assert rows[EVIL]["y"] == "72"
+    (one,) = effective_robustness(paper, "imagenetv2", select=["resnet152-imagenet11k"]).models
+    row = rows[one.model]
+    assert (float(row["rho"]), float(row["x"])) == (pytest.approx(one.rho), one.clean)
+    assert (row["x_n"], row["y_n"], row["fit_on"]) == ("50000", "10000", "the testbed's 78 standard models")
+    assert float(row["percentile"]) == pytest.approx(one.percentile, abs=0.01)
+    low, high = accuracy_intervals([one.shifted], [10_000])
+    assert (float(row["y_low"]), float(row["y_high"])) == (pytest.approx(low[0]), pytest.approx(high[0]))
+    root = ElementTree.parse(saved["svg"]).getroot()
+    assert sum(1 for _ in root.iter(f"{SVG}circle")) == 201
+    assert EVIL[:39] in " ".join(text.text or "" for text in root.iter(f"{SVG}text"))
+    assert not list(root.iter(f"{SVG}script"))
 
 
 def test_correlations(show: Opener, page_file: Path, paper: Grid) -> None:
@@ -252,6 +351,39 @@ def test_thousands_of_models_are_smooth(show: Opener, timm_file: Path) -> None:
     drawn, touched = costs("#plot", "", "pointermove", times=100)
     assert 0 < drawn < 20 * 100, "what is pointed at is drawn over the rest, which stays"
     assert 0 < touched < 10 * 100
+
+
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of 5,000 models."""
+    folder, rng = tmp_path_factory.mktemp("large"), np.random.default_rng(0)
+    val = rng.uniform(40, 92, 5000)
+    shifted = np.clip(val - 12 + rng.normal(0, 2, 5000), 1, 99)
+    sketch = np.clip(val - 40 + rng.normal(0, 5, 5000), 1, 99)
+    lines = [
+        f"net-{i},{'STANDARD' if i % 3 else 'MORE_DATA'},{a:.3f},{b:.3f},{c:.3f}"
+        for i, (a, b, c) in enumerate(zip(val, shifted, sketch, strict=True))
+    ]
+    header = "model,type,val,imagenetv2-matched-frequency-format-val,imagenet-sketch"
+    (folder / "large.csv").write_text("\n".join([header, *lines]))
+    return write_page(load_grid(folder / "large.csv"), folder / "large.html")
+
+
+def test_five_thousand_models_stay_fluid(show: Opener, large_file: Path) -> None:
+    """Work is counted in drawing calls, which are the same on every machine."""
+    page = show(large_file)
+    for words in (
+        ("#y", "2", "change"),
+        ("#search", "net-1", "input"),
+        ("#search", "net-12", "input"),
+        ("#scale", "probit", "change"),
+    ):
+        drawn, touched = page.evaluate(COSTS, [*words, 1])
+        assert drawn < 3 * 5000, words
+        assert touched < 300, words
+    page.fill("#search", "")
+    drawn, _ = page.evaluate(COSTS, ["#plot", "", "pointermove", 100])
+    assert drawn < 20 * 100
 
 
 def test_equal_input_gives_equal_bytes(paper: Grid) -> None:

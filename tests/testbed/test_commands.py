@@ -227,7 +227,7 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
             "resamples in --intervals must be an integer of at least 100, got 1",
         ),
         (("export", "-o", "x.gif"), "output must end in .html, .svg, .png or .csv"),
-        (("export", "-o", "x.html", "--trend", "axis=probit"), "must be logit or linear"),
+        (("export", "-o", "x.html", "--trend", "axis=log"), "unknown scale"),
     ],
 )
 def test_errors_are_messages(arguments: tuple[str, ...], says: str) -> None:

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.files import write_output
 from beaufort._core.pages import render
+from beaufort.metrics.scales import get_scale
 from beaufort.report.drawing import Drawing
 from beaufort.report.provenance import Fact
 from beaufort.testbed.correlation import NOT_STANDARD, correlation_table, natural_shifts
 from beaufort.testbed.figures import highlighted, legend, looks, scatter_panel, title
-from beaufort.testbed.grid import Grid, Setting
+from beaufort.testbed.grid import Grid, Score, Setting
 from beaufort.testbed.placement import place
 from beaufort.testbed.summary import headline
 from beaufort.testbed.trend import FEW, SEED, Knee, coefficient_intervals, fit_shift
@@ -56,11 +58,10 @@ def to_page(
         grid: from `load_grid`.
         y: shift that is shown first; the grid's first natural shift by default.
         x: setting of the standard accuracy; the shift's own by default.
-        scale: `logit` or `linear`; the reader can change it.
+        scale: `logit`, `probit` or `linear`; the reader can change it.
         highlight: models to draw as stars, as for `highlighted`.
     """
-    if scale not in {"logit", "linear"}:
-        raise OptionError(f"scale of a page must be logit or linear, got {scale!r}")
+    get_scale(scale)
     shift = _first_shift(grid) if y is None else grid.setting(y).name
     clean = grid.clean_and_shift(shift, x)[0].name
     stars = highlighted(grid, highlight)
@@ -75,7 +76,9 @@ def to_page(
         "scatter of models: Student's prediction interval, 95 %",
     }
     drawing = Drawing(620, 540)
-    scatter_panel(drawing, (64, 34, 530, 420), grid, shift, x=clean, scale=scale, intervals=False)
+    scatter_panel(
+        drawing, (64, 34, 530, 420), grid, shift, x=clean, scale=scale, intervals=False, highlight=stars
+    )
     legend(drawing, grid, (64, 512), width=530)
     sentence, about = _headline(grid, stars, x, scale)
     return render(
@@ -157,8 +160,15 @@ def _page_data(grid: Grid, clean: str, shift: str, scale: str, stars: Sequence[s
         "names": list(grid.models),
         "look": look.tolist(),
         "looks": colors,
-        "fitted": np.flatnonzero(grid.fitted).tolist(),
-        "fitRule": grid.fit_rule,
+        "fits": [
+            {"label": label, "rule": rule, "models": np.flatnonzero(mask).tolist()}
+            for label, (rule, mask) in _fit_sets(grid).items()
+        ],
+        "pairs": [[grid.row_of[pair.model], grid.row_of[pair.base]] for pair in grid.pairs],
+        "origins": {
+            grid.row_of[model]: {number[one.setting]: _origin(one) for one in scores}
+            for model, scores in own.items()
+        },
         "tooFew": FEW,
         "settings": [_setting(grid, one, number, few) for one in settings.values()],
         "values": [_steps(grid.values[name]) for name in grid.settings],
@@ -174,6 +184,33 @@ def _page_data(grid: Grid, clean: str, shift: str, scale: str, stars: Sequence[s
         },
         "correlation": _correlation(grid, number),
     }
+
+
+_FEWEST_FITTED = 10
+"""Smallest group of models that the page offers for the fit."""
+
+
+def _fit_sets(grid: Grid) -> dict[str, tuple[str, NDArray[np.bool_]]]:
+    """Return sets of models that the trend can be fitted on, by label: the grid's own first."""
+    sets = {"grid's choice": (grid.fit_rule, grid.fitted)}
+    sets["all models"] = ("all models", np.ones(len(grid.models), bool))
+    types = {
+        f"type {kind}": np.array([one == kind for one in grid.types]) for kind in sorted(set(grid.types))
+    }
+    groups = {f"group {name}": mask for name, mask in grid.groups.items()}
+    for label, mask in (types | groups).items():
+        if mask.sum() >= _FEWEST_FITTED and not any(
+            np.array_equal(mask, known) for _, known in sets.values()
+        ):
+            sets[label] = (f"the {label.partition(' ')[0]} {label.partition(' ')[2]}", mask)
+    return sets
+
+
+def _origin(score: Score) -> str:
+    """Return where an accuracy comes from."""
+    parts = (score.source, score.date, score.preprocessing and f"preprocessing {score.preprocessing}")
+    key = score.fingerprint and f"fingerprint {score.fingerprint[:12]}"
+    return ", ".join(part for part in (*parts, key) if part)
 
 
 def _steps(percent: Iterable[float]) -> list[int | None]:

@@ -1,7 +1,37 @@
 // Trends with bands, and exact intervals of accuracies, as beaufort.testbed computes them.
 const clampPercent = (p) => Math.min(Math.max(p, 1e-6), 100 - 1e-6);
+
+// The normal distribution: a Taylor series near 0 and a continued fraction in the tails; the quantile is Acklam's
+// rational approximation with one step of Halley's method.
+function normalBelow(z) {
+  const density = Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI), size = Math.abs(z);
+  if (size < 3.5) {
+    let term = z, sum = z;
+    for (let i = 1; i < 100 && Math.abs(term) > 1e-17 * Math.abs(sum); i += 1) { term *= (z * z) / (2 * i + 1); sum += term; }
+    return 0.5 + sum * density;
+  }
+  let fraction = 0;
+  for (let i = 60; i > 0; i -= 1) fraction = i / (size + fraction);
+  const tail = density / (size + fraction);
+  return z < 0 ? tail : 1 - tail;
+}
+const polynomial = (coefficients, x) => coefficients.reduce((sum, one) => sum * x + one, 0);
+const TAIL = [[-7.784894002430293e-3, -0.3223964580411365, -2.400758277161838, -2.549732539343734, 4.374664141464968, 2.938163982698783],
+  [7.784695709041462e-3, 0.3224671290700398, 2.445134137142996, 3.754408661907416, 1]];
+const CENTER = [[-39.69683028665376, 220.9460984245205, -275.9285104469687, 138.357751867269, -30.66479806614716, 2.506628277459239],
+  [-54.47609879822406, 161.5858368580409, -155.6989798598866, 66.80131188771972, -13.28068155288572, 1]];
+function normalQuantile(p) {
+  if (!(p > 0 && p < 1)) return p === 0 ? -Infinity : p === 1 ? Infinity : NaN;
+  const least = Math.min(p, 1 - p), q = least < 0.02425 ? Math.sqrt(-2 * Math.log(least)) : p - 0.5;
+  let z = least < 0.02425 ? (polynomial(TAIL[0], q) / polynomial(TAIL[1], q)) * (p < 0.5 ? 1 : -1)
+    : (q * polynomial(CENTER[0], q * q)) / polynomial(CENTER[1], q * q);
+  const step = (normalBelow(z) - p) * Math.sqrt(2 * Math.PI) * Math.exp((z * z) / 2);
+  z -= step / (1 + (z * step) / 2);
+  return z;
+}
 const SCALES = {
   logit: { forward: (p) => Math.log(p / (100 - p)), inverse: (z) => 100 / (1 + Math.exp(-z)) },
+  probit: { forward: (p) => normalQuantile(p / 100), inverse: (z) => 100 * normalBelow(z) },
   linear: { forward: (p) => p, inverse: (z) => z },
 };
 
@@ -35,15 +65,15 @@ function leastSquares(points) {
 
 // A trend of one line, or of two that meet at the model used to filter the images; cached with its resamples.
 const trends = new Map();
-function fitTrend(x, y, scale) {
-  const key = `${x} ${y} ${scale}`;
-  if (!trends.has(key)) trends.set(key, makeTrend(x, y, scale));
+function fitTrend(x, y, scale, fit = 0) {
+  const key = `${x} ${y} ${scale} ${fit}`;
+  if (!trends.has(key)) trends.set(key, makeTrend(x, y, scale, D.fits[fit].models));
   return trends.get(key);
 }
-function makeTrend(x, y, scale) {
+function makeTrend(x, y, scale, models) {
   const { forward, inverse } = SCALES[scale], first = column(x), second = column(y);
   const fitted = [];
-  for (const m of D.fitted) {
+  for (const m of models) {
     const point = [forward(first[m]), forward(second[m])];
     if (Number.isFinite(point[0]) && Number.isFinite(point[1])) fitted.push([...point, first[m], m]);
   }
