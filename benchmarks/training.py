@@ -16,7 +16,8 @@ import time
 
 import torch
 
-from beaufort.studies.icons_50.icon_runs import IconSettings, split_icons
+from beaufort.studies import StudySettings
+from beaufort.studies.trained_arms import training_images
 from beaufort.training import TrainingData, TrainingProgress, get_recipe, open_training_data, train
 from benchmarks.recording import record
 
@@ -27,7 +28,8 @@ GOALS_S = {"conv1": 300, "icons-resnet20": 1800}
 def source_of(recipe: str, data: str) -> TrainingData:
     """Return the training data; icon recipes leave out the icons of Microsoft."""
     if recipe.startswith("icons-"):
-        return split_icons(IconSettings(data=data), "style").train
+        place = data.removeprefix("icons-50:")
+        return training_images(StudySettings(study="icons-50", data=(("icons-50", place),)), "style")
     return open_training_data(data)
 
 

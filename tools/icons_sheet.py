@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from beaufort.studies.icons_50.icon_examples import example_sheet
+from beaufort.studies.icon_examples import example_sheet
 
 SHEET = Path(__file__).parents[1] / "docs" / "assets" / "icons-open.png"
 

@@ -22,7 +22,8 @@ from beaufort.data import load_dataset
 from beaufort.metrics import published_table
 from beaufort.metrics.stats import clopper_pearson
 from beaufort.models.torch import read_tensors
-from beaufort.studies.mnist_c.mnist_runs import CLEAN, MnistSettings
+from beaufort.studies import StudySettings
+from beaufort.studies.mnist_c import CLEAN
 from beaufort.training.architectures import synthesis
 
 COLUMNS = ("paper", "as it is", "binarized", "one level darker, binarized")
@@ -54,7 +55,9 @@ def main() -> None:
         return [f"{100 * share:.1f}" for share in (right / len(labels), interval.low, interval.high)]
 
     lines = []
-    for name in comma_list(chosen.only) if chosen.only else (CLEAN, *MnistSettings().benchmark):
+    for name in (
+        comma_list(chosen.only) if chosen.only else (CLEAN, *StudySettings(study="mnist-c").corruptions)
+    ):
         made = digits
         if name != CLEAN:
             made = corruptions[name](digits, ids=ids, scale="mnist")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.metrics.stats import Estimate
-from beaufort.studies.enhancements.arm_metrics import ArmMetrics, combined, intervals
+from beaufort.studies.arm_metrics import ArmMetrics, combined, intervals
 
 __all__ = ["difference", "level_of"]
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beaufort.studies.mnist_c.corruption_selection import order_by_similarity, selection
-from beaufort.studies.mnist_c.mnist_runs import MODELS, MnistSettings
-from beaufort.studies.mnist_c.paper_figures import (
+from beaufort.studies import StudySettings
+from beaufort.studies.corruption_selection import order_by_similarity, selection
+from beaufort.studies.mnist_c import (
+    MODELS,
     MnistResults,
     claims,
+    error_ratios,
+    every_corruption,
     figure_2,
     figure_3,
     figure_4,
     spearman,
     tuned_means,
 )
-from beaufort.studies.mnist_c.pessimal_noise import rank_one_fraction
 from beaufort.studies.paper_tables import table_csv
+from beaufort.studies.pessimal_noise import rank_one_fraction
 from beaufort.studies.predictions import StudyPredictions
 
-SETTINGS = MnistSettings()
-NAMES = ("none", *SETTINGS.all_corruptions)
+SETTINGS = StudySettings(study="mnist-c")
+NAMES = ("none", *every_corruption(SETTINGS))
 DIGITS = 4000
 
 
@@ -35,8 +38,12 @@ def predictions(accuracy: float, seed: int = 0, **under: float) -> StudyPredicti
     return StudyPredictions(NAMES, predicted, labels, {"seed": seed})
 
 
-def study(models: dict[str, StudyPredictions], tuned: dict[str, StudyPredictions]) -> MnistResults:
-    return MnistResults(SETTINGS, {k: [v] for k, v in models.items()}, {k: [v] for k, v in tuned.items()})
+def study(
+    models: dict[str, StudyPredictions], tuned: dict[str, StudyPredictions], runs: int = 2
+) -> MnistResults:
+    return MnistResults(
+        SETTINGS, {k: [v] * runs for k, v in models.items()}, {k: [v] * runs for k, v in tuned.items()}
+    )
 
 
 def verdicts(results: MnistResults) -> dict[str, str]:
@@ -46,7 +53,7 @@ def verdicts(results: MnistResults) -> dict[str, str]:
 
 def tuned(but: float, whole: float, single: float) -> dict[str, StudyPredictions]:
     found = {"all": predictions(whole), "single-none": predictions(single)}
-    for name in SETTINGS.all_corruptions:
+    for name in every_corruption(SETTINGS):
         found |= {f"but-{name}": predictions(but), f"single-{name}": predictions(single)}
     return found
 
@@ -98,9 +105,25 @@ def test_undecided() -> None:
     assert found["Conv2 (PGD) loses more to the corruptions than Conv1: lower mean accuracy"] == "undecided"
 
 
+def test_one_run_of_a_model_decides_nothing() -> None:
+    weak = predictions(0.8, fog=0.2)
+    found = verdicts(study({"conv1": predictions(0.91), "conv2-pgd": weak}, {}, runs=1))
+    assert found["Conv2 (PGD) collapses under fog: more than 10 points below Conv1"] == "undecided"
+    assert found["Conv2 (PGD) loses more to the corruptions than Conv1: lower mean accuracy"] == "undecided"
+
+
+def test_ratios_of_errors_are_the_papers_conclusions() -> None:
+    found = figure_3(study({"conv1": predictions(0.9), "conv2-pgd": predictions(0.8)}, {}))
+    ratios = {row.title: row for row in error_ratios(found)}
+    assert ratios["Conv2 (PGD)"].to_conv1 == pytest.approx(2)
+    assert ratios["Conv2 (PGD)"].to_clean == pytest.approx(0.2 / 0.005)
+    assert ratios["Conv1"].to_conv1 == pytest.approx(1)
+    assert 2.0 < ratios["Conv2 (PGD)"].printed_to_conv1 < 2.5
+
+
 def test_relative_mce_is_the_papers_formula() -> None:
     ours, base = predictions(0.7), predictions(0.91)
-    table = figure_2(study({"conv1": base, "conv2-pgd": ours}, {}))
+    table = figure_2(study({"conv1": base, "conv2-pgd": ours}, {}, runs=1))
     entry = table.rows["relative_mce_percent"]["Conv2 (PGD)"]
     assert entry.value == pytest.approx((0.995 - 0.7) / (0.995 - 0.91))
     assert entry.low < entry.value < entry.high

@@ -17,37 +17,26 @@ from beaufort.evaluation import LazyModel
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import mcnemar
 from beaufort.models import ModelFileError
+from beaufort.models.onnx_graph import open_graph, renormalizing_lines
 from beaufort.results import evaluate
-from beaufort.studies import engine, reproduce
-from beaufort.studies.engine import definition
-from beaufort.studies.enhancements.arm_metrics import (
-    Normalizer,
-    StudyArms,
-    alexnet,
-    load_arms,
-    metrics_of_arm,
-    normalizer_of,
-    photo_predictions,
-)
-from beaufort.studies.enhancements.enhancement_arms import (
-    BASE,
-    CLEAN,
-    CONTROL,
+from beaufort.studies import StudySettings, engine, reproduce
+from beaufort.studies.arm_metrics import Normalizer, alexnet, metrics_of_arm, normalizer_of
+from beaufort.studies.enhancements import (
     NETWORKS,
-    STUDY_NAME,
-    EnhancementSettings,
-    PhotoPass,
-    conditions,
-    training_arms,
+    EnhancementArms,
+    load_arms,
+    photo_predictions,
+    plan,
+    study_files,
 )
-from beaufort.studies.enhancements.enhancement_pages import study_files
-from beaufort.studies.enhancements.enhancement_tasks import QUESTIONS, plan
-from beaufort.studies.enhancements.findings import find_flips, signed
-from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
-from beaufort.studies.enhancements.testbed_findings import RULES, find, styles_in_testbed
+from beaufort.studies.enhancements import (
+    find_enhancement as find,
+)
 from beaufort.studies.prediction_archive import predictions_by_seed
 from beaufort.studies.predictions import StudyPredictions, read_predictions, write_predictions
+from beaufort.studies.questions import find_flips, signed
 from beaufort.suites import get_suite
+from beaufort.testbed.styles import styles_in_testbed
 from beaufort.testing._contracts import example_image
 from beaufort.training.architectures import build, network_size
 from tests.studies.arm_statistics import difference, level_of
@@ -57,7 +46,11 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not inst
 
 pytestmark = pytest.mark.xdist_group("imagenet-c-enhancements")
 
-SMALL = EnhancementSettings(rehearse=True)
+STUDY_NAME = "imagenet-c-enhancements"
+WHOLE = StudySettings(study=STUDY_NAME, seeds=5)
+SMALL = replace(WHOLE, rehearse=True)
+BASE, CONTROL, CLEAN = "resnet20", "tuned-plain", "clean"
+QUESTIONS = tuple(WHOLE.file["questions"])
 
 
 def test_a_rehearsal_decides_every_question(enhancements: Rehearsal) -> None:
@@ -66,7 +59,7 @@ def test_a_rehearsal_decides_every_question(enhancements: Rehearsal) -> None:
     assert "its numbers mean nothing" in page
     assert "--only page --rehearse\n" in page
     assert "not run" not in page
-    for design, texts in definition(STUDY_NAME)["questions"].items():
+    for design, texts in WHOLE.file["questions"].items():
         question = texts["question"]
         assert f"## {question}" in page
         assert question in html
@@ -77,7 +70,7 @@ def test_a_rehearsal_decides_every_question(enhancements: Rehearsal) -> None:
         assert {"clean error", "mCE", "noise CE", "blur CE", "digital CE"} <= {row["metric"] for row in rows}
         assert any(row["difference"] for row in rows)
         flips = table(enhancements.folder / f"{design}-conditions.csv")
-        assert {row["condition"] for row in flips} == set(conditions(SMALL, extra=False))
+        assert {row["condition"] for row in flips} == set(SMALL.conditions(extra=False))
     assert {row["corruption"] for row in table(enhancements.folder / "style.csv")} == {
         *SMALL.corruptions,
         "stylize",
@@ -103,7 +96,7 @@ def table(path: Path) -> list[dict[str, str]]:
     ],
 )
 def test_predictions_on_photos_are_those_of_a_run(
-    enhancements: Rehearsal, which: PhotoPass, arm: str, image_filter: str, condition: str
+    enhancements: Rehearsal, which: str, arm: str, image_filter: str, condition: str
 ) -> None:
     suite = get_suite("imagenet-c")
     side = 256 if which == "crops" else 224
@@ -132,36 +125,33 @@ def test_predictions_on_photos_are_those_of_a_run(
 
 def test_arms_are_read(enhancements: Rehearsal) -> None:
     arms = load_arms(enhancements.folder, SMALL)
-    assert arms.cifar[BASE].mean("mCE") == pytest.approx(100)  # it divides itself
+    assert arms.trained[BASE].mean("mCE") == pytest.approx(100)  # it divides itself
     assert {"plain", "nlm-h0.8", "clahe-renormalized", "ten-crop"} <= set(arms.photos["tiny"])
-    assert tuple(RULES) == QUESTIONS
     findings = [find(arms, question) for question in QUESTIONS]
     assert {one.verdict for one in findings} <= {"confirmed", "refuted", "undecided"}
 
 
 def test_every_arm_has_its_control() -> None:
-    settings = EnhancementSettings(seeds=2)
-    arms = training_arms(settings)
-    names = [arm.name for group in arms.values() for arm in group]
-    assert len(set(names)) == len(names)
-    for group in arms.values():
-        for arm in group:
-            assert not arm.start or arm.start in names
-            arm.configured(settings, "")  # a recipe that can be read
+    settings = replace(WHOLE, seeds=2)
+    arms = settings.arms
+    for arm in arms.values():
+        assert not arm.start or arm.start in arms
+        if not arm.tests:
+            arm.configured(settings)  # a recipe that can be read
     base, *others = (
         network_size(build(recipe.architecture, recipe.architecture_options, classes=10))
-        for recipe in (arm.configured(settings, "") for arm in (*arms["base"], *arms["multiscale"]))
+        for recipe in (arms[name].configured(settings) for name in (BASE, "multigrid", "msdnet"))
     )
     for other, most in zip(others, (0.1, 0.25), strict=True):
         assert abs(other.parameters / base.parameters - 1) < most
         assert abs(other.multiply_adds / base.multiply_adds - 1) < most
-    assert sum(arm.name.startswith("stability-") for arm in arms["stability"]) == 11
-    assert sum(arm.name.startswith("on-") for arm in arms["transfer"]) == 17
+    assert sum(name.startswith("stability-") for name in arms) == 11
+    assert sum(name.startswith("on-") for name in arms) == 17
     for design in ("stability", "transfer", "clahe", "augmentation"):
-        files = [task.file for phase in plan(settings, (design,)) for task in phase]
+        files = [task.file for phase in plan(settings, (design,), print) for task in phase]
         assert f"cifar/{CONTROL}-seed0.npz" in files
         assert len(set(files)) == len(files)
-    (ten,) = plan(settings, ("ten-crop",))
+    *_, ten = plan(settings, ("ten-crop",), print)
     made = [[f"models/{BASE}-seed{seed}/training.json"] for seed in (0, 1)]
     requested = [[f"cifar/{name}-seed{seed}.npz" for name in (BASE, "ten-crop")] for seed in (0, 1)]
     assert [task.file for task in ten] == [*made[0], *requested[0], *made[1], *requested[1]]
@@ -170,9 +160,8 @@ def test_every_arm_has_its_control() -> None:
 
 
 def test_all_arms_come_before_a_second_seed() -> None:
-    tasks = [
-        task for phase in plan(EnhancementSettings(seeds=3), ("stability", "aggregation")) for task in phase
-    ]
+    phases = plan(replace(WHOLE, seeds=3), ("stability", "aggregation"), print)
+    tasks = [task for phase in phases for task in phase]
     seeds = [task.options["seed"] for task in tasks]
     assert seeds == sorted(seeds)
     assert len({task.file for task in tasks}) == len(tasks) == 3 * seeds.count(0)
@@ -183,7 +172,7 @@ def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         engine,
         "run_study",
-        lambda study, folder, options: requested.update(folder=folder, seeds=options.seeds),
+        lambda _, folder, settings, *__: requested.update(folder=folder, seeds=settings.seeds),
     )
     reproduce("imagenet-c-enhancements")
     assert requested == {"folder": Path("results/enhancements"), "seeds": 5}
@@ -195,13 +184,13 @@ def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -
 
 def made_predictions(seed: int, worse: float = 0.0) -> StudyPredictions:
     rng = np.random.default_rng(seed)
-    names = conditions(SMALL)
+    names = SMALL.conditions()
     hard = np.linspace(0.1, 0.6, len(names))[:, None] + worse
     right = (rng.random((len(names), 400)) > hard).astype(np.uint8)
     return StudyPredictions(names, right, np.ones(400, np.uint8), {})
 
 
-def test_fractions_add_up_to_the_metrics() -> None:
+def test_shares_add_up_to_the_metrics() -> None:
     base, own = made_predictions(0), made_predictions(1)
     fractions = metrics_of_arm([own], normalizer_of(base), SMALL)
     wrong, other = (1 - one.correct.mean(axis=1) for one in (own, base))
@@ -235,7 +224,7 @@ def test_differences_are_paired_and_cover_seeds() -> None:
 
 
 def test_the_published_errors_of_alexnet_divide() -> None:
-    whole = alexnet(EnhancementSettings())
+    whole = alexnet(WHOLE)
     known = get_baseline("alexnet")
     fog = known.select(["fog"], (1, 2, 3, 4, 5))["fog"]
     assert whole.sums["fog"] == pytest.approx(np.sum(fog))
@@ -250,7 +239,7 @@ def test_data_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"nlm requires photos.*--data imagenet="):
         reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"])
     empty = {"imagenet": str(tmp_path), "networks": str(tmp_path)}
-    with pytest.raises(OptionError, match=r"resnet50_224\.onnx"):
+    with pytest.raises(OptionError, match=r"none of the networks resnet50_224\.onnx"):
         reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"], data=empty)
     assert not (tmp_path / "none").exists()
 
@@ -261,10 +250,10 @@ def test_questions_without_data_are_logged(tmp_path: Path) -> None:
     assert lines[0].startswith("style without photos: ")
 
 
-def two_arms(changed: dict[str, float]) -> StudyArms:
+def two_arms(changed: dict[str, float]) -> EnhancementArms:
     """A control of photos, and an arm whose errors under some conditions are more or fewer."""
-    settings = EnhancementSettings()
-    names = conditions(settings)
+    settings = WHOLE
+    names = settings.conditions()
     rng = np.random.default_rng(0)
     place = rng.random((len(names), 160))
     hard = np.full(len(names), 0.5)
@@ -274,7 +263,7 @@ def two_arms(changed: dict[str, float]) -> StudyArms:
         right = (place > levels[:, None]).astype(np.uint8)
         found = StudyPredictions(names, right, np.ones(160, np.uint8), {})
         made[arm] = metrics_of_arm([found], alexnet(settings), settings)
-    return StudyArms({"resnet50_224": made}, {}, settings, {})
+    return EnhancementArms({"resnet50_224": made}, settings, {})
 
 
 NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
@@ -300,7 +289,7 @@ def test_nlm_is_judged_by_mce_noise_and_the_rest(changed: dict[str, float], verd
 def test_flips_are_mcnemars_with_holms_rule() -> None:
     arms = two_arms({"fog": -0.2, "snow": 0.2}).photos["resnet50_224"]
     flips = {one.condition: one for one in find_flips(arms["plain"], arms["nlm-h0.8"])}
-    assert set(flips) == set(conditions(EnhancementSettings(), extra=False))
+    assert set(flips) == set(WHOLE.conditions(extra=False))
     before, after = (arms[name] for name in ("plain", "nlm-h0.8"))
     row = before.conditions.index("fog@2")
     assert before.right is not None
@@ -319,25 +308,24 @@ def test_flips_are_mcnemars_with_holms_rule() -> None:
 
 
 def test_settings_are_selected_on_the_extra_corruptions_alone() -> None:
-    extra = dict.fromkeys(EnhancementSettings().extra, -0.2)
+    extra = dict.fromkeys(WHOLE.extra, -0.2)
     first, second = two_arms({"": -0.2, **dict.fromkeys(extra, 0.2)}), two_arms({"": 0.2, **extra})
     fractions = {
         "plain": first.photos["resnet50_224"]["plain"],
         "nlm-h0.4": first.photos["resnet50_224"]["nlm-h0.8"],
         "nlm-h0.8": second.photos["resnet50_224"]["nlm-h0.8"],
     }
-    found = find(StudyArms({"resnet50_224": fractions}, {}, EnhancementSettings(), {}), "nlm")
-    assert "nlm-h0.8 is best on the extra corruptions" in found.measured
-    assert ", ΔmCE of " not in found.measured
+    found = find(EnhancementArms({"resnet50_224": fractions}, WHOLE, {}), "nlm")
+    assert "best on the extra corruptions is nlm-h0.8" in found.measured
 
 
 def test_other_networks_are_reported_beside_the_deciding_one() -> None:
     better, worse = (two_arms({"": change}).photos["resnet50_224"] for change in (-0.2, 0.2))
-    found = find(StudyArms({"resnet50_224": better, "other": worse}, {}, EnhancementSettings(), {}), "nlm")
+    found = find(EnhancementArms({"resnet50_224": better, "other": worse}, WHOLE, {}), "nlm")
     first, second = (row.differences["mCE"] for row in found.rows if row.differences)
     assert found.verdict == "refuted"
     assert first.high < 0 < second.low
-    assert f"(resnet50_224, h 0.8), ΔmCE of other {signed(second)}; " in found.measured
+    assert f"ΔmCE of nlm-h0.8 to plain {signed(second)} (other); " in found.measured
 
 
 def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:
@@ -348,11 +336,11 @@ def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path)
         path = tmp_path / "cifar" / f"{BASE}-seed{seed}.npz"
         write_predictions(path, StudyPredictions(found.conditions, found.predicted, found.labels, facts))
     arms = load_arms(tmp_path, SMALL)
-    assert arms.cifar[BASE].seeds == 2
+    assert arms.trained[BASE].seeds == 2
     assert arms.left_out == [f"{BASE}, seed 3"]
     shutil.copy(enhancements.folder / "study.json", tmp_path)
-    output = dict(study_files(tmp_path, SMALL))["README.md"].decode()
-    assert f"- not used, because earlier seeds are missing: {BASE}, seed 3\n" in output
+    message = dict(study_files(tmp_path, SMALL))["README.md"].decode()
+    assert f"- not used, because earlier seeds are missing: {BASE}, seed 3\n" in message
     assert "not used" not in (enhancements.folder / "README.md").read_text().partition("\n## ")[0]
 
 
@@ -419,7 +407,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
 
 
 def test_the_testbed_decides_what_it_can() -> None:
-    arms = StudyArms({}, {}, EnhancementSettings(), {})
+    arms = EnhancementArms({}, WHOLE, {})
     by_design = {question: find(arms, question) for question in QUESTIONS}
     style = next(one for one in styles_in_testbed() if one.network == "resnet50")
     assert (round(style.style, 1), style.worst, round(style.worst_ce, 1)) == (85.9, "glass_blur", 88.6)

@@ -1,4 +1,4 @@
-"""The files of the study of Icons-50."""
+"""What the files of the study of Icons-50 say."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import OptionError
-from beaufort.studies import reproduce
-from beaufort.studies.engine import definition
-from beaufort.studies.icons_50.icon_examples import example_sheet
-from beaufort.studies.icons_50.icon_pages import confusions_csv
-from beaufort.studies.icons_50.icon_runs import ARMS, NETWORKS, SPLITS, VARIANTS, IconSettings, plan
-from beaufort.studies.icons_50.icon_tables import (
+from beaufort.studies import StudySettings, reproduce
+from beaufort.studies.icon_examples import example_sheet
+from beaufort.studies.icons_50 import (
+    FILE,
     PREDICTABLE,
+    SPLITS,
+    TITLES,
     IconResults,
     accuracy_table,
     by_group,
     claims,
     confusions,
+    confusions_csv,
     difference,
     effects,
     load_results,
+    plan,
 )
 from beaufort.studies.predictions import StudyPredictions, read_predictions
 from tests.studies.rehearsal import Rehearsal
@@ -46,9 +48,7 @@ def test_everything_is_written(icons_50: Rehearsal) -> None:
     tables = {"accuracy.csv", "shake.csv", "styles.csv", "shake-effects.csv", "classes.csv", "subtypes.csv"}
     assert {*tables, "confusions.csv", "README.md", "index.html", "examples.png"} <= names
     styles = sheet(icons_50.folder / "styles.csv")
-    assert {row["network"] for row in styles} == {
-        VARIANTS[name].title for name in definition("icons-50")["every_style"]
-    }
+    assert {row["network"] for row in styles} == {TITLES[name] for name in FILE["every_style"]}
     assert {row["held out"] for row in styles} == {"apple", "microsoft", "twitter"}
     page, text = ((icons_50.folder / name).read_text() for name in ("index.html", "README.md"))
     for message in (page, text):
@@ -56,7 +56,7 @@ def test_everything_is_written(icons_50: Rehearsal) -> None:
         assert ": 1 to 2 for DenseNet-40, MSDNet, " in message
         assert " tasks, without runs that were killed" in message
         assert " --seeds 1 --jobs 1 --rehearse" in message
-    assert all(variant.title in page for variant in VARIANTS.values())
+    assert all(title in page for name, title in TITLES.items() if name != "wrn40-2")
 
 
 def test_the_page_has_only_icons_that_may_be_published(icons_50: Rehearsal, tmp_path: Path) -> None:
@@ -102,24 +102,28 @@ def test_tables_count_the_predictions(icons_50: Rehearsal) -> None:
         read_predictions(icons_50.folder / "predictions" / f"resnet20@style-seed{seed}.npz")
         for seed in (0, 1)
     ]
-    fraction = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
+    share = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
     rows = sheet(icons_50.folder / "accuracy.csv")
     row = next(row for row in rows if (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"]))
-    assert float(row["accuracy"]) == pytest.approx(100 * fraction, abs=0.005)
+    assert float(row["accuracy"]) == pytest.approx(100 * share, abs=0.005)
     assert float(row["low"]) < float(row["accuracy"]) + 1e-9 < float(row["high"])
     assert row["paper"] == "58.30"
     assert all("/microsoft_" in id for id in both[0].facts["ids"])
 
 
+def settings_of(icons: Path, **options: Any) -> StudySettings:
+    return StudySettings(study="icons-50", data=(("icons-50", str(icons)),), device="cpu", **options)
+
+
 def test_a_run_is_stopped_and_resumed(icons: Path, tmp_path: Path) -> None:
     """A deadline that is over lets each call make one step of the training that it is at."""
-    from beaufort.studies.icons_50.icon_runs import make_model
+    from beaufort.studies.trained_arms import make_arm
 
-    settings = IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True)
-    options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
-    assert make_model(tmp_path / "whole", None, **options)
+    settings = settings_of(icons, seeds=1, rehearse=True)
+    options: dict[str, Any] = {"settings": settings, "arm": "condensenet86", "split": "style", "seed": 0}
+    assert make_arm(tmp_path / "whole", None, **options)
     calls = 1
-    while not make_model(tmp_path / "parts", 0.0, **options):
+    while not make_arm(tmp_path / "parts", 0.0, **options):
         calls += 1
     assert calls == 3
     name = "predictions/condensenet86@style-seed0.npz"
@@ -128,31 +132,34 @@ def test_a_run_is_stopped_and_resumed(icons: Path, tmp_path: Path) -> None:
 
 
 def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
-    settings = IconSettings(data=f"icons-50:{icons}", seeds=3)
-    table, arms, long, rest = plan(settings)
-    assert len(table) == 3 * 4 * 4
-    assert len(arms) == 3 * len(ARMS) * 2
-    assert len(long) == 3 * 3
-    files = [task.file for phase in (table, arms, long, rest) for task in phase]
-    assert len(set(files)) == len(files)
-    assert [len(phase) for phase in plan(settings, ["style"])] == [12, 0, 0, 0]
-    assert [len(phase) for phase in plan(settings, ["style", "resnext29"])] == [3, 0, 0, 0]
-    assert [len(phase) for phase in plan(settings, ["shake-500"])] == [0, 0, 9, 0]
-    assert [len(phase) for phase in plan(settings, ["shake"])] == [0, 3 * len(ARMS), 0, 0]
-    assert [len(phase) for phase in plan(settings, ["styles"])] == [0, 0, 0, 3 * 2 * 3]
-    assert settings.recipe("shake26-96d").epochs == 500
-    assert settings.recipe("still26-32d-200").epochs == 200
-    assert settings.recipe("still26-32d-200").architecture_options["shake"] is False
+    settings = settings_of(icons, seeds=3)
+
+    def count(*only: str) -> int:
+        files = [task.file for phase in plan(settings, only, print) for task in phase]
+        assert len(set(files)) == len(files)
+        return len(files)
+
+    arms = len(FILE["shake_arms"])
+    assert count() == 3 * (4 * 4 + 2 * arms + 3 + 3 * 2 + 2 * 2)
+    assert count("style") == 12
+    assert count("style", "resnext29") == 3
+    assert count("shake-500") == 9
+    assert count("shake") == 3 * arms
+    assert count("styles") == 3 * 2 * 3
+    recipes = {name: arm.configured(settings) for name, arm in settings.arms.items()}
+    assert recipes["shake26-96d"].epochs == 500
+    assert recipes["still26-32d-200"].epochs == 200
+    assert recipes["still26-32d-200"].architecture_options["shake"] is False
 
 
 ICONS = 400
 
 
-def made_predictions(split: str, fraction: float, *, unseen: int = 0) -> StudyPredictions:
-    """Predictions that are correct on the first fraction of the icons; some of the ten classes are unseen."""
+def made_predictions(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
+    """A network that is right on the first share of the icons; some of its ten classes are unseen."""
     labels = (np.arange(ICONS) % 10).astype(np.uint8)
     predicted = labels.copy()
-    right = round(ICONS * fraction)
+    right = round(ICONS * share)
     predicted[right:] = (predicted[right:] + 1) % 10
     ids = [f"class{label}/microsoft_0_kind{place % 20}.png" for place, label in enumerate(labels)]
     facts = {
@@ -166,7 +173,7 @@ def made_predictions(split: str, fraction: float, *, unseen: int = 0) -> StudyPr
 def results(fractions: dict[tuple[str, str], list[float]], **options: Any) -> IconResults:
     return IconResults(
         {
-            key: [made_predictions(key[1], fraction, **options) for fraction in some]
+            key: [made_predictions(key[1], share, **options) for share in some]
             for key, some in fractions.items()
         }
     )
@@ -201,8 +208,8 @@ def test_an_effect_requires_several_runs() -> None:
     pairs = {("shake26-32d-50", "style"): [0.5, 0.52], ("still26-32d-50", "style"): [0.8, 0.81]}
     (worse,) = effects(results(pairs))
     assert worse.verdict == "refuted"
-    output = claims(results(pairs), [worse])
-    assert [one.verdict for one in output] == ["refuted"]
+    message = claims(results(pairs), [worse])
+    assert [one.verdict for one in message] == ["refuted"]
 
 
 def test_the_network_is_compared_apart_from_shaking_and_length() -> None:
@@ -216,9 +223,9 @@ def test_the_network_is_compared_apart_from_shaking_and_length() -> None:
 def test_the_control_has_three_verdicts() -> None:
     for easy, hard, verdict in ((0.97, 0.55, "confirmed"), (0.6, 0.7, "refuted"), (0.7, 0.6, "undecided")):
         both = {("resnet20", "traditional"): [easy, easy], ("resnet20", "style"): [hard, hard]}
-        (result,) = claims(results(both), [])
-        assert result.verdict == verdict
-        assert result.measured.endswith("2 runs of each")
+        (message,) = claims(results(both), [])
+        assert message.verdict == verdict
+        assert message.measured.endswith("2 runs of each")
         (alone,) = claims(results({key: some[:1] for key, some in both.items()}), [])
         assert alone.verdict == "undecided"
         assert alone.measured.endswith("one run of each")
@@ -227,7 +234,7 @@ def test_the_control_has_three_verdicts() -> None:
 def test_icons_that_cannot_be_right_are_counted_apart() -> None:
     found = results({("resnet20", "subtype-released"): [0.5, 0.6]}, unseen=2)
     cells = accuracy_table(found).rows["ResNet-20"]
-    assert cells[SPLITS["subtype-released"]].printed == NETWORKS["resnet20"].paper["subtype-released"]
+    assert cells[SPLITS["subtype-released"]].printed == FILE["arms"]["resnet20"]["paper"]["subtype-released"]
     assert cells[SPLITS["subtype-released"]].value == pytest.approx(0.55)
     right = [
         (one.row("subtype-released") & (one.labels < 8)).sum() / 320
@@ -256,31 +263,31 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
     assert (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"])
 
 
-def test_results_of_a_study_folder(icons_50: Rehearsal) -> None:
+def test_what_a_folder_has(icons_50: Rehearsal) -> None:
     found = load_results(icons_50.folder)
-    assert {name for name, _ in found.predictions} == set(VARIANTS)
+    assert {name for name, _ in found.predictions} == set(TITLES) - {"wrn40-2"}
     assert {len(some) for (_, split), some in found.predictions.items() if split == "subtype"} == {1}
-    assert {len(found.predictions[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
+    assert {len(found.predictions[name, "style"]) for name in ("resnet20", *FILE["shake_arms"])} == {2}
     assert found.predictable("resnet20", "style").all()
     assert {
         ("shake26-96d", split) in found.predictions for split in ("style", "subtype", "subtype-released")
     } == {True}
-    assert set(NETWORKS) <= {name for name, split in found.predictions if split == "style"}
+    assert set(FILE["networks"]) <= {name for name, split in found.predictions if split == "style"}
 
 
 def test_the_splits_of_the_real_icons(shared: Path) -> None:
     """The pixels and the numbers of the published set, where it is at hand."""
-    from beaufort.studies.icons_50.icon_runs import split_icons
+    from beaufort.studies.trained_arms import held_out_images, training_images
 
     folder = shared / "data" / "icons"
     if not (folder / "icons50_32.npz").is_file():
         pytest.skip("the pixels of Icons-50 are not there")
-    settings = IconSettings(data=f"icons-50:{folder}")
+    settings = settings_of(folder)
     for split, train, test in (
         ("style", 8735, 1265),
         ("subtype", 8845, 1155),
         ("subtype-released", 8514, 1486),
     ):
-        icons = split_icons(settings, split)
-        assert (len(icons.train), len(icons.test), len(icons.ids)) == (train, test, test)
-        assert icons.train.shape == (3, 32, 32)
+        ((images, ids),) = held_out_images(settings, split).values()
+        assert (len(training_images(settings, split)), len(images), len(ids)) == (train, test, test)
+        assert images.shape == (3, 32, 32)

@@ -14,9 +14,10 @@ pytest.importorskip("diffusers", reason="diffusers is not installed; the extra m
 
 from beaufort.data import load_dataset
 from beaufort.mining import MiningError
-from beaufort.studies.mined_digits import mining_steps
-from beaufort.studies.mined_digits.digit_classifiers import CLASSIFIERS, PAIRS, paint
-from beaufort.studies.mined_digits.mining_steps import SURROGATES, DigitSettings
+from beaufort.studies import StudySettings
+from beaufort.studies import mined_digits as mining_steps
+from beaufort.studies.digit_classifiers import CLASSIFIERS, PAIRS, paint
+from beaufort.studies.mined_digits import SURROGATES
 from tests.studies.rehearsal import Rehearsal
 
 pytestmark = pytest.mark.xdist_group("mined-digits")
@@ -45,10 +46,10 @@ def test_images_that_show_no_digits_are_rejected(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(mining_steps, "generate", lambda *_: None)
     monkeypatch.setattr(mining_steps, "_recognized", lambda _: 0.12)
     with pytest.raises(MiningError, match=r"12% .* 1,300 of 12,000 steps"):
-        mining_steps.make_images(tmp_path, None, settings=DigitSettings())
+        mining_steps.make_images(tmp_path, None, settings=StudySettings(study="mined-digits"))
     assert not (tmp_path / "images.json").exists()
     monkeypatch.setattr(mining_steps, "_recognized", lambda _: 0.9)
-    mining_steps.make_images(tmp_path, None, settings=DigitSettings())
+    mining_steps.make_images(tmp_path, None, settings=StudySettings(study="mined-digits"))
     assert json.loads((tmp_path / "images.json").read_text())["recognized"] == 0.9
 
 

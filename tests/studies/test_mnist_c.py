@@ -10,7 +10,8 @@ import pytest
 
 from beaufort.evaluation import RunOptions
 from beaufort.metrics import published_table
-from beaufort.studies.mnist_c.mnist_runs import MODELS, MnistSettings, plan
+from beaufort.studies import StudySettings
+from beaufort.studies.mnist_c import MODELS, plan
 from beaufort.studies.predictions import read_predictions
 from tests.studies.rehearsal import Rehearsal
 
@@ -91,13 +92,16 @@ def test_predictions_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Pa
 
 
 def test_the_real_thing_is_as_large_as_the_paper() -> None:
-    first, second = plan(MnistSettings(seeds=3))
-    assert len(first) == 3
-    tuned = [task for task in second if task.file.startswith("tuned/")]
-    assert len(tuned) == 3 * (1 + 31 + 32)
-    assert len([task for task in second if task.file.startswith("predictions/")]) == 5 * 3
-    assert len({task.file for task in (*first, *second)}) == len(first) + len(second)
-    assert len(plan(MnistSettings(seeds=1), ("fig4",))[1]) == 64
+    def tasks(seeds: int, *only: str) -> list[str]:
+        settings = StudySettings(study="mnist-c", seeds=seeds)
+        return [task.file for phase in plan(settings, only, print) for task in phase]
+
+    files = tasks(3)
+    assert len(set(files)) == len(files)
+    assert sum(file.startswith("tuned/") for file in files) == 3 * (1 + 31 + 32)
+    assert sum(file.startswith("predictions/") for file in files) == 6 * 3
+    assert files[-1] == "pessimal/seed0.npz"
+    assert len(tasks(1, "fig4")) == 64 + 2  # Conv1 is trained before it is evaluated and tuned
 
 
 def test_differences_are_explained(mnist_c: Rehearsal) -> None:

@@ -59,10 +59,10 @@ def test_packed_predictions_are_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 def test_folders_of_earlier_versions_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders and archives of earlier versions, such as those in `results`, have other names of folders."""
     one = correct_only(("clean",), np.ones((1, 5), np.uint8), {"seed": 0})
-    for folder in ("answers", "photos/fronts"):
+    for folder in ("predictions", "photos/fronts"):
         (tmp_path / folder).mkdir(parents=True)
-    write_predictions(tmp_path / "answers" / "net-seed0.npz", one)
-    write_predictions(tmp_path / "photos" / "fronts" / "clean.npz", one)
+    write_predictions(tmp_path / "predictions" / "net-seed0.npz", one)
+    write_predictions(tmp_path / "photos" / "filters" / "clean.npz", one)
 
     def check() -> None:
         assert has_predictions(tmp_path, "predictions/net-seed0.npz")

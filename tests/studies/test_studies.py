@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from typer.testing import CliRunner
 
 from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.cli import app
-from beaufort.studies import STUDIES, reproduce
-from beaufort.studies.engine import Study, StudyOptions, run_study
+from beaufort.studies import STUDIES, StudySettings, reproduce
+from beaufort.studies.engine import run_study
 from beaufort.studies.predictions import read_predictions
 from beaufort.studies.study_tasks import LostProcessError, StudyOutcome, StudyTask, run_tasks
 from tests.studies.rehearsal import Rehearsal
@@ -62,9 +63,9 @@ def test_existing_results_are_reused(rehearsal: Rehearsal) -> None:
     outcome = json.loads(done.stdout)
     assert (outcome["done"], outcome["left"], outcome["finished"]) == (0, 0, True)
     assert outcome["there"] > 0
-    output = done.stderr.splitlines()
-    assert "README.md written" in output
-    assert all((rehearsal.folder / line.removesuffix(" written")).is_file() for line in output)
+    message = done.stderr.splitlines()
+    assert "README.md written" in message
+    assert all((rehearsal.folder / line.removesuffix(" written")).is_file() for line in message)
 
 
 @of_each()
@@ -183,13 +184,13 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 from beaufort.studies import reproduce
 icons, digits, output = sys.argv[1:]
-told, options = [], {"device": "cpu", "seeds": 1, "rehearse": True}
-options |= {"data": {"icons-50": icons}, "only": ["style", "resnet20"], "log": told.append}
+message, options = [], {"device": "cpu", "seeds": 1, "rehearse": True}
+options |= {"data": {"icons-50": icons}, "only": ["style", "resnet20"], "log": message.append}
 made = [vars(reproduce("icons-50", output + "/icons", **options))]
 absent -= {"cv2", "pyarrow"}
 options |= {"data": {"mnist": digits}, "only": ["pessimal"]}
 made.append(vars(reproduce("mnist-c", output + "/digits", **options)))
-print(json.dumps([made, told]))
+print(json.dumps([made, message]))
 """
 
 
@@ -200,9 +201,9 @@ def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", LIGHT, str(icons), str(digits), str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    made, data = json.loads(done.stdout)
+    made, message = json.loads(done.stdout)
     assert made == [{"done": 1, "there": 0, "left": 0}, {"done": 2, "there": 0, "left": 0}]
-    assert "--only page" in data[1]
+    assert "is not installed; --only page writes them" in message[1]
     assert (tmp_path / "digits" / "fig3.csv").is_file()
     reproduce("icons-50", tmp_path / "icons", only=["page"], rehearse=True)
     assert (tmp_path / "icons" / "accuracy.csv").is_file()
@@ -312,20 +313,21 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_failed_run_is_recorded_with_its_outputs(tmp_path: Path) -> None:
+def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
     tasks = [
         StudyTask(f"task {n}", str(n), "tests.studies.test_studies:fail_after_one", {"place": n})
         for n in (0, 1)
     ]
-    study = Study(name="few", parts=("page",), data=(), plan=lambda _: [tasks], files=lambda *_: [])
+    code: Any = SimpleNamespace(plan=lambda *_: [tasks], study_files=lambda *_: [])
+    settings = StudySettings(study="mnist-c")
     with pytest.raises(OptionError, match="photos must be there"):
-        run_study(study, tmp_path, StudyOptions())
+        run_study(code, tmp_path, settings)
     (run,) = json.loads((tmp_path / "study.json").read_text())["runs"]
     assert run["tasks"] == 1
     with pytest.raises(
         OptionError, match="photos must be there"
     ):  # nothing more was made, so nothing is noted
-        run_study(study, tmp_path, StudyOptions())
+        run_study(code, tmp_path, settings)
     assert json.loads((tmp_path / "study.json").read_text())["runs"] == [run]
 
 
@@ -343,7 +345,7 @@ def test_failed_run_is_recorded_with_its_outputs(tmp_path: Path) -> None:
 )
 def test_a_damaged_record_is_rejected(text: str, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(text)
-    with pytest.raises(OptionError, match=r"study\.json"):
+    with pytest.raises(OptionError, match=r"study\.json is not the record"):
         reproduce("icons-50", tmp_path, only=["page"])
 
 
@@ -353,7 +355,7 @@ def test_a_page_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_command_counts_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_counts_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     for outcome, message in (
         (StudyOutcome(1, 0, 0), ["1", "0"]),
         (StudyOutcome(2, 1, 3), ["2", "1", "3"]),

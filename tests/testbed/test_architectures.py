@@ -19,6 +19,7 @@ from beaufort.testbed.architectures import (
     study_architectures,
     write_architectures,
 )
+from beaufort.testbed.imagenet_c_tables import NETWORKS, imagenet_c_tables
 
 
 def test_numbers_are_those_that_are_known() -> None:
@@ -70,7 +71,8 @@ def test_the_line_is_that_of_least_squares() -> None:
 
 def test_files_and_command(tmp_path: Path) -> None:
     names = [path.name for path in write_architectures(study_architectures(), tmp_path / "a")]
-    assert names == ["architectures.csv", "architectures.svg"]
+    tables = ["imagenet-c-tables.md", "imagenet-c-tables.csv"]
+    assert names == [*tables, "architectures.csv", "architectures.svg"]
     drawn = (tmp_path / "a" / "architectures.svg").read_text(encoding="utf-8")
     assert all(f">{name}</text>" in drawn for names in FAMILIES.values() for name in names)
     made = CliRunner().invoke(app, ["reproduce", "architectures", "-o", str(tmp_path / "b")])
@@ -80,3 +82,35 @@ def test_files_and_command(tmp_path: Path) -> None:
     assert (tmp_path / "b" / "architectures.csv").read_bytes() == (
         tmp_path / "a" / "architectures.csv"
     ).read_bytes()
+
+
+def test_tables_of_the_paper_are_those_of_the_testbed() -> None:
+    cells = {(one.table, one.network, one.column): one for one in imagenet_c_tables()}
+    for network, mce in (
+        *(("SqueezeNet", 101.7), ("VGG-11", 92.3), ("VGG-19", 88.1), ("VGG-19+BN", 81.8)),
+        *(("ResNet-18", 84.5), ("ResNet-50", 76.5), ("AlexNet", 100.0)),
+    ):
+        assert cells["mce", network, "mce"].value == pytest.approx(mce, abs=0.06)
+    assert len(cells) == 2 * 7 * (2 + 15)
+    assert cells["mce", "VGG-19", "mce"].printed == pytest.approx(88.9)
+    networks = {one.name: one for one in study_architectures().networks}
+    for name, known in NETWORKS.items():
+        assert cells["relative_mce", name, "relative_mce"].value == pytest.approx(
+            networks[known].relative_mce
+        )
+
+
+def test_tables_of_the_paper_have_ones_own_networks_below(tmp_path: Path) -> None:
+    scores = Path(__file__).parents[2] / "results" / "imagenet-c" / "scores.csv"
+    words = ["reproduce", "architectures", "-o", str(tmp_path), "--data", f"scores={scores}"]
+    made = CliRunner().invoke(app, words)
+    assert made.exit_code == 0, made.output
+    page = (tmp_path / "imagenet-c-tables.md").read_text(encoding="utf-8").splitlines()
+    own = next(line for line in page if line.startswith("| resnet50_224 |"))
+    own_mce = next(
+        row
+        for row in csv.DictReader(scores.open())
+        if (row["model"], row["metric"]) == ("resnet50_224", "mce")
+    )
+    assert own.split(" | ")[2] == f"{100 * float(own_mce['value']):.1f}"
+    assert CliRunner().invoke(app, [*words[:3], "x", "--data", "photos=x"]).exit_code == 2

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from beaufort._core.errors import OptionError
-from beaufort.studies.engine import definition
+from beaufort.studies.study_file import definition
 from beaufort.training import TrainingTensors, get_recipe, recipe_names, train
 from beaufort.training.architectures import build as build_network
 from beaufort.training.architectures import network_size
@@ -222,7 +222,7 @@ def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
     images[:, :, 8:24] = 230 * colors[labels][:, :, None, None]
     data = TrainingTensors("bars", tuple("abcde"), images, labels)
     tiny = (
-        *definition("icons-50")["rehearsal"][name],
+        *definition("icons-50")["rehearsal"]["recipes"][name],
         "epochs=8",
         "batch=32",
         "rate=0.05",

@@ -38,7 +38,7 @@ _HELP = {
     "results": "Publish, verify, merge and query stored results.",
     "ls": "List corruptions, suites, datasets, models, image filters, files of the catalog, or grids.",
     "data": "Download and verify files of the catalog.",
-    "new": "Create a package of your own to start from.",
+    "new": "Create a corruption or a study of your own to start from.",
     "place": "Place a model in a grid: effective robustness, rank among similar models, neighbors.",
     "testbed": "Measure effective and relative robustness in a grid of models and test sets.",
     "mine": "Make hard test images: categories in unusual places, textures and materials.",

@@ -1,4 +1,4 @@
-"""`beaufort new`: create a package of your own."""
+"""`beaufort new`: create a corruption or a study of your own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Create a package of your own to start from.", no_args_is_help=True, rich_markup_mode="markdown"
+    help="Create a corruption or a study of your own to start from.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
 )
 
 
 @app.callback()
 def new() -> None:
-    """Create a package of your own to start from.
+    """Create a corruption or a study of your own to start from.
 
     `beaufort new corruption street_dust`
+
+    `beaufort new study noise-on-digits`
     """
 
 
@@ -40,3 +44,25 @@ def new_corruption(
     for path in written:
         typer.echo(path)
     typer.echo(f"next: cd {written[0].parent} && pip install -e '.[test]' && pytest")
+
+
+@app.command("study")
+def new_study(
+    name: Annotated[str, typer.Argument(help="Name of the study and of its file.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Directory of the file; the current one by default.", show_default=False)
+    ] = Path(),
+) -> None:
+    """Create the file of a study: arms with controls, questions, and rules of verdicts.
+
+    It trains two variants of a network for MNIST and runs as it is; its comments explain what to change.
+
+    `beaufort new study noise-on-digits`
+
+    `beaufort reproduce noise-on-digits.yaml --rehearse --output rehearsal`
+    """
+    from beaufort.studies import new_study as write
+
+    path = write(name, folder)
+    typer.echo(path)
+    typer.echo(f"next: beaufort reproduce {path} --rehearse --output rehearsal")

@@ -19,7 +19,8 @@ def reproduce(
     study: Annotated[
         str,
         typer.Argument(
-            help="imagenet-c-enhancements, icons-50, mined-digits, mnist-c, natural-shifts or architectures."
+            help="imagenet-c-enhancements, icons-50, mined-digits, mnist-c, natural-shifts, architectures "
+            "or a YAML file (`beaufort new study` writes one)."
         ),
     ],
     *,
@@ -41,7 +42,7 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Reproduce a study: train, evaluate, and write tables, figures and a page.
+    """Run a study, of a paper or of your own: train, evaluate, and write tables, figures and a page.
 
     `beaufort reproduce mnist-c --device cuda --jobs 8`
 
@@ -53,21 +54,23 @@ def reproduce(
 
     natural-shifts and architectures are computed from the tables of the testbed and take only `--output` and
     `--json`: the figures of the natural-shift paper with newer models; and mCE, relative mCE and the distance
-    from the line of accuracy of 35 networks.
+    from the line of accuracy of 35 networks, with Tables 1 and 2 of the ImageNet-C paper. architectures takes
+    `--data scores=CSV`, too: scores on imagenet-c (`beaufort report --format csv`) to add to these tables.
 
     `--only` selects parts. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. icons-50: style,
     subtype, subtype-released, traditional, traditional-released, shake, shake-subtype, shake-500, others,
-    styles, page, or names of networks. mined-digits: train, images, mine. imagenet-c-enhancements: nlm,
-    clahe, stability, ten-crop, small, aggregation, multiscale, transfer, shake, style, augmentation, page.
+    styles, cifar-100-subtypes, imagenet-22k, page, or names of networks. mined-digits: train, images, mine.
+    imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, transfer, shake,
+    style, augmentation, page. A study of your own: its questions, page.
 
-    `--data NAME=DIRECTORY` locates a dataset: mnist, icons-50, icons-open, imagenet, networks (a directory of
-    ONNX files) or cifar10. Each recipe is trained with 3 seeds by default, with 5 for imagenet-c-enhancements
-    and with 1 for mined-digits.
+    `--data NAME=DIRECTORY` locates a dataset: mnist, icons-50, icons-open, cifar-100, imagenet-22k, imagenet,
+    networks (a directory of ONNX files) or cifar10. Each recipe is trained with 3 seeds by default, with 5
+    for imagenet-c-enhancements and with 1 for mined-digits.
     """
     if study in ("natural-shifts", "architectures"):
         options: dict[str, Any] = {
             "--only": only,
-            "--data": data,
+            "--data": data if study == "natural-shifts" else None,
             "--device": device,
             "--seeds": seeds,
             "--jobs": jobs,
@@ -75,7 +78,10 @@ def reproduce(
         options |= {"--stop-after": stop_after, "--rehearse": rehearse or None}
         if unused := [name for name, value in options.items() if value is not None]:
             raise OptionError(f"{unused[0]} cannot be used with the study {study}")
-        _natural_shifts(output, as_json) if study == "natural-shifts" else _architectures(output, as_json)
+        if study == "natural-shifts":
+            _natural_shifts(output, as_json)
+        else:
+            _architectures(output, _locations(data or []), as_json)
         return
     from beaufort.studies import reproduce as run
 
@@ -107,11 +113,13 @@ def _natural_shifts(output: Path | None, as_json: bool) -> None:
         typer.echo(printable(path))
 
 
-def _architectures(output: Path | None, as_json: bool) -> None:
+def _architectures(output: Path | None, data: dict[str, str], as_json: bool) -> None:
     from beaufort.testbed.architectures import study_architectures, write_architectures
 
-    study = study_architectures()
-    written = [] if output is None else list(write_architectures(study, output))
+    if data.keys() - {"scores"} or (data and output is None):
+        raise OptionError("--data must be scores=CSV for the study architectures, and requires --output")
+    study, scores = study_architectures(), Path(data["scores"]) if data else None
+    written = [] if output is None else list(write_architectures(study, output, scores=scores))
     if as_json:
         print_json(asdict(study))
         return

@@ -1,12 +1,13 @@
 """Studies: tables of papers reproduced from data, and leave-one-group-out training.
 
-`engine` runs every study. A study declares its networks, arms, published values and page texts in a YAML file
-in `data`; its subpackage holds the tasks, tables and claims that only this study has.
+A study is a YAML file in `data`, or one of your own: its arms, questions, rules of verdicts and texts.
+`engine` runs every study; a module of the same name has the tables and tasks that only one study has.
 """
 
 from __future__ import annotations
 
-from beaufort.studies.engine import STUDIES, Study, StudyOptions, reproduce
+from beaufort.studies.engine import reproduce
+from beaufort.studies.study_file import STUDIES, StudySettings, new_study
 from beaufort.studies.study_tasks import StudyOutcome, StudyTask, run_tasks
 
-__all__ = ["STUDIES", "Study", "StudyOptions", "StudyOutcome", "StudyTask", "reproduce", "run_tasks"]
+__all__ = ["STUDIES", "StudyOutcome", "StudySettings", "StudyTask", "new_study", "reproduce", "run_tasks"]

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, cast
 
 from beaufort._core.errors import OptionError
 from beaufort._core.files import write_bytes
 from beaufort._core.text import counted
-from beaufort._core.validation import validate_choice, validate_count
+from beaufort._core.validation import validate_count
+from beaufort.studies.study_file import StudySettings, definition, parts_of, validate_study
 from beaufort.studies.study_tasks import Log, StudyOutcome, StudyTask, run_tasks
-
-STUDIES = {
-    "imagenet-c-enhancements": "beaufort.studies.enhancements:STUDY",
-    "icons-50": "beaufort.studies.icons_50:STUDY",
-    "mined-digits": "beaufort.studies.mined_digits:STUDY",
-    "mnist-c": "beaufort.studies.mnist_c:STUDY",
-}
-"""`module:name` of each study."""
 
 PAGE = "page"
 """The part without tasks: tables, figures and pages of the predictions that exist."""
@@ -32,73 +22,23 @@ PAGE = "page"
 RECORD = "study.json"
 """The runs that filled a study's directory."""
 
-
-@cache
-def definition(study: str) -> dict[str, Any]:
-    """Return the declarations of a study from its YAML file: networks, arms, published values, texts."""
-    import yaml
-
-    text = (files("beaufort.studies") / "data" / f"{study}.yaml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudySettings:
-    """Extent of a study; subclasses add the datasets."""
-
-    device: str = "auto"
-    seeds: int = 3
-    rehearse: bool = False
+_CODE = {
+    "imagenet-c-enhancements": "enhancements",
+    "icons-50": "icons_50",
+    "mined-digits": "mined_digits",
+    "mnist-c": "mnist_c",
+}
+"""Modules with what a study has beyond trained arms and questions: tasks, tables and figures."""
 
 
-Settings = TypeVar("Settings", bound=StudySettings)
+class StudyCode(Protocol):
+    """What a module of a study has; `question_pages` is that of a study without a module of its own."""
 
+    def plan(self, settings: StudySettings, only: Sequence[str], log: Log) -> list[list[StudyTask]]:
+        """Return the tasks, in phases."""
 
-@dataclass(frozen=True, kw_only=True)
-class StudyOptions(StudySettings):
-    """Options of `reproduce`, which describes them."""
-
-    only: tuple[str, ...] = ()
-    data: Mapping[str, str] = field(default_factory=dict)
-    jobs: int = 1
-    stop_after_s: float | None = None
-    log: Log | None = None
-
-    def __post_init__(self) -> None:
-        validate_count("seeds", self.seeds)
-        validate_count("jobs", self.jobs)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The selected parts that have tasks."""
-        return tuple(part for part in self.only if part != PAGE)
-
-    def settings(self, kind: type[Settings], **data: Any) -> Settings:
-        return kind(device=self.device, seeds=self.seeds, rehearse=self.rehearse, **data)
-
-    def mnist(self) -> dict[str, str]:
-        """Return the training and test sets in the directory of `--data mnist=`, if it is given."""
-        place = self.data.get("mnist")
-        return {} if place is None else {name: f"mnist:{place}#{name}" for name in ("train", "test")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """The experiments of a paper, as tasks, and the files that summarize them."""
-
-    name: str
-    parts: tuple[str, ...]
-    """Values of `only`."""
-    data: tuple[str, ...]
-    """Names of datasets whose location can be given."""
-    plan: Callable[[StudyOptions], Sequence[Sequence[StudyTask]]]
-    """Return the tasks, in phases."""
-    files: Callable[[Path, StudyOptions], Iterable[tuple[str, bytes]]]
-    """Yield the names and contents of all tables, figures and pages that the existing predictions allow."""
-    folder: str = ""
-    """Default output below `results`; the study's name if empty."""
-    seeds: int = 3
-    """Default number of training runs of each recipe."""
+    def study_files(self, folder: Path, settings: StudySettings) -> Iterator[tuple[str, bytes]]:
+        """Yield the names and contents of all files that the existing predictions allow."""
 
 
 def reproduce(
@@ -114,10 +54,10 @@ def reproduce(
     rehearse: bool = False,
     log: Log | None = None,
 ) -> StudyOutcome:
-    """Reproduce the tables of a paper; results that exist in the output directory are reused.
+    """Reproduce the tables of a paper, or run a study of your own; existing results are reused.
 
     Args:
-        study: a name in `STUDIES`.
+        study: a name in `STUDIES`, or a YAML file, such as one that `new_study` wrote.
         output: output directory; by default the study's own below `results`.
         only: parts of the study; all by default.
         data: locations of datasets by name. The catalog downloads what it has of the others; questions about
@@ -129,68 +69,84 @@ def reproduce(
         rehearse: use few images and tiny training runs, whose numbers mean nothing.
         log: called with a line for each finished task.
     """
-    module, _, name = STUDIES[validate_choice("study", study, STUDIES)].partition(":")
-    chosen: Study = getattr(import_module(module), name)
-    options = StudyOptions(
-        only=tuple(only),
-        data=dict(data or {}),
+    declared = definition(study)
+    settings = StudySettings(
+        study=study,
         device=device,
-        seeds=chosen.seeds if seeds is None else seeds,
-        jobs=jobs,
-        stop_after_s=stop_after_s,
+        seeds=validate_count("seeds", declared.get("seeds", 3) if seeds is None else seeds),
         rehearse=rehearse,
-        log=log,
+        data=tuple(sorted((data or {}).items())),
     )
-    folder = Path(output) if output is not None else Path("results") / (chosen.folder or chosen.name)
-    return run_study(chosen, folder, options)
+    validate_study(settings)
+    folder = (
+        Path(output) if output is not None else Path("results") / declared.get("folder", Path(study).stem)
+    )
+    code = cast("StudyCode", import_module(f"beaufort.studies.{_CODE.get(study, 'question_pages')}"))
+    return run_study(code, folder, settings, only, validate_count("jobs", jobs), stop_after_s, log)
 
 
-def run_study(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome:
+def run_study(
+    code: StudyCode,
+    folder: Path,
+    settings: StudySettings,
+    only: Sequence[str] = (),
+    jobs: int = 1,
+    stop_after_s: float | None = None,
+    log: Log | None = None,
+) -> StudyOutcome:
     """Run the missing tasks of a study; when none is left, write its files."""
-    start = time.monotonic()
-    for part in options.only:
-        if part not in study.parts:
-            raise OptionError(
-                f"only must name parts of {study.name} ({', '.join(study.parts)}), got {part!r}"
-            )
-    for name in options.data:
-        if name not in study.data:
-            known = " or ".join(f"{one}=PATH" for one in study.data)
-            raise OptionError(f"data must be given as {known}, got {name!r}")
-    if (folder / RECORD).is_file() and (kind := read_record(folder)["rehearse"]) != options.rehearse:
+    start, log = time.monotonic(), log or (lambda _: None)
+    _validate(settings, only)
+    if (folder / RECORD).is_file() and (kind := read_record(folder)["rehearse"]) != settings.rehearse:
         contents = "a rehearsal" if kind else "a full run"
         raise OptionError(f"{folder} contains {contents}; choose another output for this run")
-    phases = study.plan(options) if options.parts or not options.only else []
+    parts = [part for part in only if part != PAGE]
+    phases = code.plan(settings, parts, log) if parts or not only else []
     if (phases or folder.is_dir()) and not (folder / RECORD).is_file():  # a page of nothing leaves no folder
-        write_bytes(folder / RECORD, json.dumps({"rehearse": options.rehearse, "runs": []}).encode())
-    deadline = None if options.stop_after_s is None else start + options.stop_after_s
+        write_bytes(folder / RECORD, json.dumps({"rehearse": settings.rehearse, "runs": []}).encode())
+    deadline = None if stop_after_s is None else start + stop_after_s
 
     def note(done: int) -> None:
         if done:
             record = read_record(folder)
             seconds = round(time.monotonic() - start, 1)
-            record["runs"].append({"command": _command(study, options), "seconds": seconds, "tasks": done})
+            command = _command(settings, only, jobs)
+            record["runs"].append({"command": command, "seconds": seconds, "tasks": done})
             write_bytes(folder / RECORD, (json.dumps(record, indent=2) + "\n").encode())
 
-    log = options.log or (lambda _: None)
-    outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, log=log, on_end=note)
+    outcome = run_tasks(phases, folder, jobs=jobs, deadline=deadline, log=log, on_end=note)
     if outcome.finished:
         try:
-            for name, content in study.files(folder, options):
+            import_module("beaufort.report.provenance")  # what a page needs, before any file is written
+            for name, content in code.study_files(folder, settings):
                 write_bytes(folder / name, content)
                 log(f"{name} written")
         except ModuleNotFoundError as error:
-            if not phases or PAGE not in study.parts:
+            if not phases:
                 raise
             # pages need more packages than tasks; they can be written on another machine
             log(f"tables not written: {error.name or error} is not installed; --only {PAGE} writes them")
     return outcome
 
 
-def _command(study: Study, options: StudyOptions) -> str:
-    command = f"beaufort reproduce {study.name} --device {options.device}"
-    command += f" --seeds {options.seeds} --jobs {options.jobs}" + " --rehearse" * options.rehearse
-    return command + (f" --only {','.join(options.only)}" if options.only else "")
+def _validate(settings: StudySettings, only: Sequence[str]) -> None:
+    parts = (*parts_of(settings), PAGE, *(settings.arms if "splits" in settings.file else ()))
+    for part in only:
+        if part not in parts:
+            raise OptionError(f"only must name parts of {settings.study} ({', '.join(parts)}), got {part!r}")
+    known = settings.file.get("locations", {})
+    for name, place in settings.data:
+        if name not in known:
+            names = " or ".join(f"{one}=PATH" for one in known)
+            raise OptionError(f"data must be given as {names}, got {name!r}")
+        if ":" not in place and not Path(place).exists():
+            raise OptionError(f"{name} not found: {place}")
+
+
+def _command(settings: StudySettings, only: Sequence[str], jobs: int) -> str:
+    command = f"beaufort reproduce {settings.study} --device {settings.device}"
+    command += f" --seeds {settings.seeds} --jobs {jobs}" + " --rehearse" * settings.rehearse
+    return command + (f" --only {','.join(only)}" if only else "")
 
 
 def read_record(folder: Path) -> dict[str, Any]:

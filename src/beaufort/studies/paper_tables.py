@@ -11,20 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from beaufort._core.text import csv_text
-from beaufort.metrics.stats import clopper_pearson, mean_interval
-
-
-def decide(*, confirmed: bool, refuted: bool, runs: int = 2) -> str:
-    """Return the verdict on a claim: `confirmed`, `refuted` or `undecided`.
-
-    A single training run decides nothing, because the spread between runs is unknown.
-
-    >>> decide(confirmed=True, refuted=False), decide(confirmed=True, refuted=False, runs=1)
-    ('confirmed', 'undecided')
-    """
-    if runs < 2 or not (confirmed or refuted):
-        return "undecided"
-    return "refuted" if refuted else "confirmed"
+from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
 
 
 @dataclass(frozen=True)
@@ -52,6 +39,10 @@ class Measured:
     printed: float | None
     runs: int = 1
     """Number of training runs."""
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.value, self.low, self.high, 0)
 
     @property
     def differs(self) -> bool:

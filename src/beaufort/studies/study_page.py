@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from beaufort._core.pages import render, render_fragment
-from beaufort.report.provenance import Fact
 from beaufort.studies.failed_runs import CheckedRuns
 from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable
 from beaufort.training.ending import ENDING_RULE
@@ -64,6 +63,8 @@ class StudyPage:
 
     def files(self, images: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
         """Yield both pages, given the contents of all figures by file name."""
+        from beaufort.report.provenance import Fact
+
         yield "README.md", self.markdown().encode()
         values = {**self._values(), "facts": [Fact(name, (value,)) for name, value in self.facts.items()]}
         html = render(

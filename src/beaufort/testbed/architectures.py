@@ -21,6 +21,7 @@ from beaufort.report.axes import Axes, point_range
 from beaufort.report.drawing import Drawing, Point
 from beaufort.testbed.figures import write_drawing
 from beaufort.testbed.grid import Grid
+from beaufort.testbed.imagenet_c_tables import tables_of_imagenet_c
 from beaufort.testbed.load import load_grid
 from beaufort.testbed.trend import RESAMPLES, SEED, Interval, draw_counts
 
@@ -151,9 +152,20 @@ def _line(x: Floats, y: Floats, counts: Floats) -> tuple[float, float]:
     return float(slope), float(middle_y - slope * middle_x)
 
 
-def write_architectures(study: ArchitectureStudy, folder: Path | str) -> Iterator[Path]:
-    """Write the table and the figure; yield each path."""
+def write_architectures(
+    study: ArchitectureStudy, folder: Path | str, *, scores: Path | None = None
+) -> Iterator[Path]:
+    """Write the table, the figure, and Tables 1 and 2 of the ImageNet-C paper; yield each path.
+
+    Args:
+        study: the networks of the testbed.
+        folder: output directory.
+        scores: CSV table of scores of other networks on `imagenet-c`, for Tables 1 and 2.
+    """
     target = Path(folder)
+    for name, text in tables_of_imagenet_c(scores):
+        write_output(target / name, text.encode())
+        yield target / name
     write_output(target / "architectures.csv", architectures_csv(study).encode())
     yield target / "architectures.csv"
     yield write_drawing(draw_architectures(study), target / "architectures.svg")

@@ -1,23 +1,27 @@
-"""The tasks: train a generator and classifiers, make images, mine, review, export, evaluate."""
+"""Mined digits: train a generator and classifiers, make images, mine, review, export, evaluate."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from scipy.special import softmax
 
 from beaufort._core.files import write_bytes
 from beaufort.data import load_dataset
 from beaufort.data.images import decode_image
 from beaufort.mining import (
+    BUILT_IN,
     ConditionalGenerator,
     MiningError,
     UNetRecipe,
@@ -46,9 +50,7 @@ from beaufort.mining.review import (
     review_status,
 )
 from beaufort.models.torch import choose_device
-from beaufort.studies.engine import Study, StudyOptions, StudySettings
-from beaufort.studies.failed_runs import task_result
-from beaufort.studies.mined_digits.digit_classifiers import (
+from beaufort.studies.digit_classifiers import (
     CLASSIFIERS,
     JUDGES,
     PAIRS,
@@ -57,7 +59,11 @@ from beaufort.studies.mined_digits.digit_classifiers import (
     placed,
     train_classifier,
 )
-from beaufort.studies.study_tasks import StudyTask
+from beaufort.studies.engine import read_record
+from beaufort.studies.failed_runs import CheckedRuns, check_runs, task_result
+from beaufort.studies.study_file import StudySettings, definition
+from beaufort.studies.study_page import PageSection, StudyPage
+from beaufort.studies.study_tasks import Log, StudyTask
 from beaufort.training.ending import label_entropy
 
 PARTS = ("train", "images", "mine")
@@ -66,29 +72,22 @@ PARTS = ("train", "images", "mine")
 SURROGATES = ("perceptron", "lenet", "vgg", "patches")
 """Four of the eight, as in ImageNet-D; the others show whether their failures transfer."""
 
+Row = Mapping[str, str]
+
 _LEGIBLE = 0.5
 """Fraction of images that the judges must recognize; below it, the generator has not learned digits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DigitSettings(StudySettings):
-    """Extent of the study, and its dataset."""
-
-    train: str = "mnist-train"
-    seconds: float = 800.0
-    """Longest training time of the generator."""
-
-    @property
-    def recipe(self) -> UNetRecipe:
-        return UNetRecipe(channels=(8, 16), layers=1, steps=3, batch=8) if self.rehearse else UNetRecipe()
+_SECONDS = 800.0
+"""Longest training time of the generator."""
 
 
-def plan(settings: DigitSettings, only: Sequence[str] = ()) -> list[list[StudyTask]]:
+def plan(settings: StudySettings, only: Sequence[str], log: Log) -> list[list[StudyTask]]:
     """Return the tasks in phases."""
-    parts = set(only or PARTS)
+    parts, used = set(only or PARTS), replace(settings, device=choose_device(settings.device))
 
     def task(title: str, file: str, step: str, **options: str) -> StudyTask:
-        return StudyTask(title, file, f"{__name__}:{step}", {"settings": settings, **options})
+        return StudyTask(title, file, f"{__name__}:{step}", {"settings": used, **options})
 
     phases = []
     if "train" in parts:
@@ -109,17 +108,17 @@ def plan(settings: DigitSettings, only: Sequence[str] = ()) -> list[list[StudyTa
     return phases
 
 
-def make_generator(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+def make_generator(folder: Path, deadline: float | None, *, settings: StudySettings) -> bool:
     """Train the diffusion model on painted digits."""
     images, places = paint(*_digits(settings))
-    seconds = settings.seconds if deadline is None else min(settings.seconds, deadline - time.monotonic())
+    seconds = _SECONDS if deadline is None else min(_SECONDS, deadline - time.monotonic())
     lines: list[dict[str, float]] = []
     train_conditional(
         images,
         places,
         PAIRS,
         folder / "generator",
-        recipe=settings.recipe,
+        recipe=_recipe(settings),
         device=settings.device,
         seconds=seconds,
         progress=lambda step, _, loss: lines.append({"step": step, "loss": loss}),
@@ -129,7 +128,7 @@ def make_generator(folder: Path, deadline: float | None, *, settings: DigitSetti
 
 
 def make_classifier(
-    folder: Path, deadline: float | None, *, settings: DigitSettings, name: str
+    folder: Path, deadline: float | None, *, settings: StudySettings, name: str
 ) -> bool | str:
     """Train a classifier on digits in plain colors; a judge on painted ones, too."""
     digits, labels = _digits(settings)
@@ -156,7 +155,7 @@ def make_classifier(
     return task_result(facts)
 
 
-def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+def make_images(folder: Path, deadline: float | None, *, settings: StudySettings) -> bool:
     """Generate images of every digit with every nuisance."""
     each = 1 if settings.rehearse else 24
     sampling: dict[str, Any] = (
@@ -170,7 +169,7 @@ def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings
         steps = generator.facts["training"]["steps"]
         raise MiningError(
             f"the judges recognize only {recognized:.0%} of the generated images: the generator was trained "
-            f"for {steps:,} of {settings.recipe.steps:,} steps; delete {folder / 'generator'} and "
+            f"for {steps:,} of {_recipe(settings).steps:,} steps; delete {folder / 'generator'} and "
             f"{folder / 'images'} and train it for longer"
         )
     about = {"images": len(items), "recognized": recognized, "generator": dict(generator.facts)}
@@ -178,7 +177,7 @@ def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings
     return True
 
 
-def make_selection(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+def make_selection(folder: Path, deadline: float | None, *, settings: StudySettings) -> bool:
     """Select the images that all four surrogates misclassify."""
     data, images = open_generated(folder / "images")
     others = [name for name in CLASSIFIERS if name not in SURROGATES]
@@ -191,7 +190,7 @@ def make_selection(folder: Path, deadline: float | None, *, settings: DigitSetti
     return True
 
 
-def make_review(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+def make_review(folder: Path, deadline: float | None, *, settings: StudySettings) -> bool:
     """Let the judges vote in place of people; in a rehearsal they accept everything."""
     rehearse = settings.rehearse
     rules = ReviewRules(votes=3, min_right=0.0) if rehearse else ReviewRules(votes=3)
@@ -209,7 +208,7 @@ def make_review(folder: Path, deadline: float | None, *, settings: DigitSettings
     return True
 
 
-def make_set(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+def make_set(folder: Path, deadline: float | None, *, settings: StudySettings) -> bool:
     """Export the selected and accepted images."""
     export_set(
         folder / "set",
@@ -224,7 +223,7 @@ def make_set(folder: Path, deadline: float | None, *, settings: DigitSettings) -
     return True
 
 
-def make_evaluation(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+def make_evaluation(folder: Path, deadline: float | None, *, settings: StudySettings) -> bool:
     """Evaluate all eight classifiers on the set."""
     mined = open_set(str(folder / "set"))
     models = [_classifier(folder, name) for name in CLASSIFIERS]
@@ -232,8 +231,12 @@ def make_evaluation(folder: Path, deadline: float | None, *, settings: DigitSett
     return True
 
 
-def _digits(settings: DigitSettings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    data = load_dataset(settings.train, limit=60 if settings.rehearse else None)
+def _recipe(settings: StudySettings) -> UNetRecipe:
+    return UNetRecipe(channels=(8, 16), layers=1, steps=3, batch=8) if settings.rehearse else UNetRecipe()
+
+
+def _digits(settings: StudySettings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    data = load_dataset(settings.dataset("train"), limit=settings.rehearsal.get("train"))
     return np.stack([data[index].image[..., 0] for index in range(len(data))]), data.labels
 
 
@@ -275,16 +278,105 @@ def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
         cast_vote(review, int(row["id"]), card.showing, votes)
 
 
-def _plan(options: StudyOptions) -> list[list[StudyTask]]:
-    train = options.mnist().get("train", "mnist-train")
-    settings = replace(options.settings(DigitSettings, train=train), device=choose_device(options.device))
-    return plan(settings, options.parts)
+def study_files(folder: Path, settings: StudySettings) -> Iterator[tuple[str, bytes]]:
+    """Yield the page and the image of samples, once the evaluation exists."""
+    if (folder / "evaluation" / "index.html").is_file():
+        yield "README.md", _page(folder).markdown().encode()
+        yield "samples.png", _samples(folder)
 
 
-def _files(folder: Path, options: StudyOptions) -> Iterator[tuple[str, bytes]]:
-    from beaufort.studies.mined_digits.mined_page import study_files
+def _check(folder: Path) -> CheckedRuns:
+    """Check the losses of the classifiers; older studies have none."""
+    every = []
+    for name in (*CLASSIFIERS, *JUDGES):
+        path = folder / "models" / f"{name}.json"
+        inside = "the votes of the review" if name in JUDGES else "its row; the selection, for a surrogate"
+        every.append((name, inside, json.loads(path.read_text()) if path.is_file() else {}))
+    return check_runs(every)
 
-    return study_files(folder)
+
+def _page(folder: Path) -> StudyPage:
+    images, votes = (json.loads((folder / f"{name}.json").read_text()) for name in ("images", "review"))
+    models, curve = (_rows(folder / "selection" / f"{name}.csv") for name in ("models", "surrogates"))
+    every = _rows(folder / "evaluation" / "scores.csv")
+    scores = {row["model"]: row for row in every if row["kind"] == "all"}
+    values = {
+        **votes,
+        **images,
+        "training": images["generator"]["training"],
+        "recognized": 100 * images["recognized"],
+        "kept": sum(int(row["kept"]) for row in _rows(folder / "selection" / "selection.csv")),
+    }
+    texts = definition("mined-digits")
+    accuracy = [
+        (
+            *(row["model"], "surrogate" if row["role"] == "surrogate" else ""),
+            *(_interval(row, "unfiltered"), _interval(row, "kept")),
+            _interval(scores[row["model"]], "accuracy"),
+        )
+        for row in models
+    ]
+    steps = [
+        (
+            *(row["surrogates"], f"{100 * float(row.get('fraction_kept') or row['share_kept']):.1f}"),
+            *(_interval(row, "accuracy"), _interval(row, "step")),
+        )
+        for row in curve
+    ]
+    return StudyPage(
+        title=texts["title"],
+        facts={name: text.format(**values) for name, text in texts["facts"].items()},
+        rule=texts["about"],
+        sections=[
+            PageSection(
+                id="samples",
+                title="Samples",
+                figures={"samples.png": "Samples: a column for each digit, a row for each nuisance"},
+            ),
+            PageSection(
+                id="accuracy",
+                title="Accuracy in percent, with 95 % intervals",
+                head=("model", "", "all images", "selected by the surrogates", "selected and accepted"),
+                rows=accuracy,
+                remark=texts["models"],
+            ),
+            PageSection(
+                id="surrogates",
+                title="Number of surrogates",
+                text=texts["surrogates"],
+                head=("surrogates", "images selected, %", "accuracy of the others, %", "step, points"),
+                rows=steps,
+                remark=texts["links"],
+            ),
+        ],
+        runs=_check(folder),
+        rehearse=read_record(folder)["rehearse"],
+    )
 
 
-STUDY = Study(name="mined-digits", parts=PARTS, data=("mnist",), plan=_plan, files=_files)
+def _rows(path: Path) -> list[Row]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _interval(row: Row, name: str) -> str:
+    if not row[name]:
+        return ""
+    value, low, high = (100 * float(row[key]) for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
+
+
+def _samples(folder: Path) -> bytes:
+    """Draw a column for each digit and a row for each nuisance, enlarged three times."""
+    nuisances = [name for names in BUILT_IN.values() for name in names]
+    first: dict[tuple[str, str], Path] = {}
+    for one in read_generated(folder / "images"):
+        first.setdefault((one.item.nuisance, one.item.category), one.path)
+    sheet = Image.new("RGB", (10 * 33, len(nuisances) * 33), (255, 255, 255))
+    for (nuisance, category), path in first.items():
+        with Image.open(path) as opened:
+            sheet.paste(opened.convert("RGB"), (int(category) * 33, nuisances.index(nuisance) * 33))
+    sheet = sheet.resize((sheet.width * 3, sheet.height * 3), Image.Resampling.NEAREST)
+    file = io.BytesIO()
+    sheet.save(file, "png", optimize=True)
+    return file.getvalue()

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from beaufort._core.errors import OptionError
 from beaufort.data import ICON_PACKAGES
-from beaufort.studies.engine import definition
+from beaufort.studies.study_file import definition
 
 _CLASSES = ("airplane", "bird", "clock", "drinks", "feline", "flower", "hand", "heart", "lock", "tree")
 _TILE, _GAP, _NAMES, _HEAD = 48, 4, 130, 22

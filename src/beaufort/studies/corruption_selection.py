@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.text import csv_text
 from beaufort.report.drawing import Drawing, diverging
-from beaufort.studies.mnist_c.paper_figures import MnistResults
+
+if TYPE_CHECKING:
+    from beaufort.studies.mnist_c import MnistResults
 
 Matrix = NDArray[np.float64]
 
@@ -35,7 +38,7 @@ def selection(results: MnistResults) -> Selection | None:
     conv1 = results.models.get("conv1", ())
     names = [
         name
-        for name in results.settings.all_corruptions
+        for name in (*results.settings.corruptions, *results.settings.extra)
         if f"single-{name}" in results.tuned and conv1 and name in conv1[0].conditions
     ]
     if len(names) < 3:
@@ -49,7 +52,7 @@ def selection(results: MnistResults) -> Selection | None:
     places = np.ix_(order, order)
     return Selection(
         tuple(names[place] for place in order),
-        results.settings.benchmark,
+        results.settings.corruptions,
         failures[places],
         100 * (after - before)[places],
         after[places],

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from beaufort.models import ModelFileError
+from beaufort.models.spec import ModelFileError
 
 Watch = Callable[[str, Tensor], Tensor]
 """Receives the name and output of a convolution and returns what the rest of the network receives."""
@@ -55,6 +55,13 @@ class GraphNetwork:
                 if last[name] == place:
                     values.pop(name, None)
         return values[self.output].flatten(1)
+
+    def without_last_layer(self) -> GraphNetwork:
+        """Return the network up to the input of its last layer with weights."""
+        place, last = max(
+            (i, node) for i, node in enumerate(self.nodes) if node.kind in ("Conv", "Gemm", "MatMul")
+        )
+        return replace(self, nodes=self.nodes[:place], output=last.inputs[0])
 
     def scaled(self, lines: Lines) -> GraphNetwork:
         """Return the network with `factor * output + offset` for each channel of some convolutions."""
@@ -127,11 +134,13 @@ def _clip(
     options: Mapping[str, Any], x: Tensor, low: Tensor | None = None, high: Tensor | None = None
 ) -> Tensor:
     bounds = (options.get("min", low), options.get("max", high))
-    return torch.clamp(x, *(None if one is None else float(one) for one in bounds))
+    low_high = [None if one is None else float(one) for one in bounds]
+    clipped: Tensor = torch.clamp(x, *low_high)
+    return clipped
 
 
 def _gemm(options: Mapping[str, Any], x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    product = x @ (weight.T if options.get("transB", 0) else weight) * options.get("alpha", 1.0)
+    product: Tensor = x @ (weight.T if options.get("transB", 0) else weight) * options.get("alpha", 1.0)
     return product if bias is None else product + options.get("beta", 1.0) * bias
 
 
@@ -146,7 +155,8 @@ def _dequantize(options: Mapping[str, Any], x: Tensor, scale: Tensor, zero: Tens
     if scale.numel() > 1:
         shape[options.get("axis", 1)] = -1
     middle = 0.0 if zero is None else zero.float().reshape(shape if zero.numel() > 1 else [1] * x.ndim)
-    return (x.float() - middle) * scale.float().reshape(shape)
+    values: Tensor = (x.float() - middle) * scale.float().reshape(shape)
+    return values
 
 
 _OPERATIONS: Mapping[str, Callable[..., Tensor]] = {

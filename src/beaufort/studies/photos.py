@@ -25,21 +25,14 @@ from beaufort.corruptions import corruptions
 from beaufort.data import PreparedImages, Problem, Step, load_dataset
 from beaufort.data.labels import DatasetLabels, LabelSpace, ModelOutputs, class_names, find_label_space
 from beaufort.models.filters import estimate_noise, load_filter
+from beaufort.models.onnx_graph import GraphNetwork, Lines, open_graph, renormalizing_lines
 from beaufort.models.torch import choose_device
-from beaufort.studies.engine import definition
-from beaufort.studies.enhancements.enhancement_arms import (
-    CLEAN,
-    STUDY_NAME,
-    EnhancementSettings,
-    PhotoPass,
-    condition_file,
-    lines_file,
-)
-from beaufort.studies.enhancements.onnx_graph import GraphNetwork, Lines, open_graph, renormalizing_lines
+from beaufort.studies.enhancements import condition_file, lines_file, network_files
 from beaufort.studies.predictions import correct_only, open_arrays, write_predictions
+from beaufort.studies.study_file import StudySettings, definition
 from beaufort.training.stylization import Stylize
 
-FILTERS: dict[PhotoPass, dict[str, str]] = definition(STUDY_NAME)["photo_filters"]
+FILTERS: dict[str, dict[str, str]] = definition("imagenet-c-enhancements")["photo_filters"]
 """The arms of each pass and their image filters."""
 
 SIDE = 224
@@ -51,11 +44,11 @@ Networks = dict[str, tuple[GraphNetwork, ...]]
 """Each network, and behind CLAHE the two that are renormalized for photos at even and at odd positions."""
 
 
-def renormalize(folder: Path, deadline: float | None, *, settings: EnhancementSettings, network: str) -> bool:
+def renormalize(folder: Path, deadline: float | None, *, settings: StudySettings, network: str) -> bool:
     """Re-estimate the statistics of a network behind CLAHE, on each half of the photos for the other."""
     device = choose_device(settings.device)
     pixels = photos_of(settings, SIDE).pixels
-    graph = _graph(settings.network_files[network], device)
+    graph = _graph(network_files(settings)[network], device)
     arrays: dict[str, NDArray[np.float32]] = {}
     for half in (0, 1):
         plain = as_tensor(pixels[1 - half :: 2], device)
@@ -69,14 +62,14 @@ def renormalize(folder: Path, deadline: float | None, *, settings: EnhancementSe
 
 
 def predict_condition(
-    folder: Path, deadline: float | None, *, settings: EnhancementSettings, which: PhotoPass, condition: str
+    folder: Path, deadline: float | None, *, settings: StudySettings, which: str, condition: str
 ) -> bool:
     """Evaluate all networks on all photos under a condition, behind every image filter of a pass."""
     start = time.monotonic()
     device = choose_device(settings.device)
     photos = photos_of(settings, 256 if which == "crops" else SIDE)
     networks: Networks = {}
-    for name, path in settings.network_files.items():
+    for name, path in network_files(settings).items():
         graph = _graph(path, device)
         networks[name] = (graph, *(_renormalized(folder, name, graph) if which == "filters" else ()))
     size = 125 if device.startswith("cuda") else 25
@@ -109,7 +102,7 @@ def _renormalized(folder: Path, network: str, graph: GraphNetwork) -> tuple[Grap
 
 
 def _predict_batch(
-    images: Tensor, first: int, which: PhotoPass, networks: Networks, space: LabelSpace
+    images: Tensor, first: int, which: str, networks: Networks, space: LabelSpace
 ) -> Iterator[tuple[str, Tensor]]:
     """Yield the predictions by `network/arm`, and the noise of each photo as `noise`."""
 
@@ -154,15 +147,15 @@ class Photos(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def photos_of(settings: EnhancementSettings, side: int) -> Photos:
+def photos_of(settings: StudySettings, side: int) -> Photos:
     """Return the photos, prepared as by `beaufort run --suite imagenet-c`: short side 256, center crop."""
-    dataset = load_dataset(settings.photos, limit=settings.limit)
+    dataset = load_dataset(settings.dataset("photos"), limit=settings.rehearsal.get("test"))
     prepared = PreparedImages(dataset, (Step.parse("resize 256"), Step.parse(f"crop {side}")), False)
     pixels = []
     for index in range(len(dataset)):
         image = prepared(index)
         if isinstance(image, Problem):
-            raise ImageFileError(f"cannot read {image.id} of {settings.photos}: {image.message}")
+            raise ImageFileError(f"cannot read {image.id} of {settings.dataset('photos')}: {image.message}")
         pixels.append(image)
     names = DatasetLabels(dataset.name, dataset.classes, np.unique(dataset.labels), dataset.by_name)
     outputs = ModelOutputs("the networks", 1000, class_names("imagenet-1k"), "imagenet-1k")
@@ -177,7 +170,7 @@ def corrupted_photos(photos: Photos, condition: str, first: int, size: int, devi
     if name == "stylize":
         return as_tensor(Stylize(severity).apply(pixels, ids=ids, seed=0), device)
     images = as_tensor(pixels, device)
-    if condition == CLEAN:
+    if condition == "clean":
         return images
     corrupted: Tensor = corruptions[name](images, int(severity), ids=ids, seed=0, scale="imagenet")
     return corrupted

@@ -21,26 +21,30 @@ from torch.nn import functional
 from beaufort._core.catalog import fetch
 from beaufort._core.errors import AssetError
 from beaufort._core.files import write_bytes
-from beaufort.studies.mnist_c.mnist_runs import CLEAN
 from beaufort.studies.predictions import CorruptedImages, open_arrays
-from beaufort.training import TrainingData
+from beaufort.studies.study_file import StudySettings
+from beaufort.studies.trained_arms import test_images, training_images
+from beaufort.training import TrainingData, load_trained
 
 _NORM = 10.63 / 4
 _SIDE = 14
 _STEP, _BATCH, _EPOCHS = 1000.0, 100, 135
 
 
-def learn_pessimal_noise(
-    model: nn.Module, source: TrainingData, digits: CorruptedImages, seed: int, path: Path, *, rehearse: bool
-) -> None:
-    """Learn the matrix, measure its effect on test digits, and write both."""
-    model = model.to(digits.labels.device).eval().requires_grad_(False)
-    epochs = 1 if rehearse else _EPOCHS
-    matrix = _ascend(model, source, epochs, seed, str(digits.labels.device))
-    about = {"seed": seed, "epochs": epochs, "accuracy": _accuracies(model, matrix, digits, seed)}
+def make_pessimal(folder: Path, deadline: float | None, *, settings: StudySettings, seed: int) -> bool:
+    """Learn the matrix that hurts a Conv1 most, measure its effect on test digits, and write both."""
+    model, _ = load_trained(folder / "models" / f"conv1-seed{seed}")
+    digits = test_images(settings)
+    device = str(digits.labels.device)
+    model = model.to(device).eval().requires_grad_(False)
+    epochs = 1 if settings.rehearse else _EPOCHS
+    matrix = _ascend(model, training_images(settings), epochs, seed, device)
+    clean = CorruptedImages({settings.clean: digits.images[settings.clean]}, digits.labels)
+    about = {"seed": seed, "epochs": epochs, "accuracy": _accuracies(model, matrix, clean, seed)}
     buffer = io.BytesIO()
     np.savez(buffer, matrix=matrix, about=np.frombuffer(json.dumps(about).encode(), np.uint8))
-    write_bytes(path, buffer.getvalue())
+    write_bytes(folder / "pessimal" / f"seed{seed}.npz", buffer.getvalue())
+    return True
 
 
 def _ascend(
@@ -74,7 +78,8 @@ def _accuracies(
 ) -> dict[str, float]:
     """Return the accuracy on clean digits, under this and the published matrix, and under white noise."""
     device = digits.labels.device
-    images = digits.images[CLEAN].float() / 255
+    (pixels,) = digits.images.values()
+    images = pixels.float() / 255
     matrices: dict[str, Any] = {"ours": matrix, "white": np.eye(_SIDE**2, dtype=np.float32)}
     try:
         values = np.fromfile(fetch("mnist-c/pessimal_noise_matrix.f32"), np.float32)
