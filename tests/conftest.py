@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_chance() -> None:
-    """Generators that are shared by all begin anew; torch's has another seed in every process."""
+    """Seed the global generators before each test; torch's differs in every process."""
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002
     if torch := sys.modules.get("torch"):
@@ -58,7 +58,7 @@ def _same_chance() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _commands_put_together_once() -> Iterator[None]:
-    """Typer makes all commands anew for every call in this process, which takes longer than most of them."""
+    """Cache the commands, which Typer creates again for every call in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", cache(get_command))
         yield
@@ -74,7 +74,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def s3_address() -> Iterator[str]:
-    """The address of an S3 server, a process of its own with an empty bucket."""
+    """The address of an S3 server in its own process, with an empty bucket."""
     for name in ("s3fs", "moto"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     from tests.store.s3_server import s3_server
@@ -116,7 +116,7 @@ def _missing(corruption: str) -> str:
 
 @pytest.fixture(autouse=True)
 def _files_at_hand(request: pytest.FixtureRequest) -> None:
-    """A test of a corruption (its parameter `name`) whose files cannot be had is skipped."""
+    """Skip a test of a corruption (its parameter `name`) whose files are unavailable."""
     call = getattr(request.node, "callspec", None)
     name = call.params.get("name") if call else None
     if isinstance(name, str) and (reason := _missing(name)):

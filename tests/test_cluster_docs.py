@@ -56,7 +56,7 @@ def toy():
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")  # as the other tests that start a cluster
 def test_the_slurm_script_runs(tmp_path: Path) -> None:
-    """Two nodes on one machine; `srun` and `scontrol` are stood in for, all other commands are real."""
+    """Two nodes on one machine; `srun` and `scontrol` are replaced, all other commands are real."""
     ray: Any = pytest.importorskip("ray", reason="Ray is not installed; the extra dev has it")
     for name, text in (("srun", SRUN), ("scontrol", SCONTROL), ("cluster.sh", block("bash"))):
         (tmp_path / name).write_text(text)

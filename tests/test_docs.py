@@ -87,7 +87,7 @@ def can_run(block: Block) -> bool:
 
 
 def run(page: Path, block: Block, namespace: dict[str, Any]) -> None:
-    """Run a block as if it stood in a file of the page's name, on the page's lines."""
+    """Run a block as if it were in a file with the page's name, on the page's lines."""
     file = name(page)
     try:
         exec(compile("\n" * (block.line - 1) + block.code, file, "exec", dont_inherit=True), namespace)
@@ -180,7 +180,7 @@ def program() -> Any:
 
 
 def parse(words: list[str]) -> None:
-    """Take a command line apart as the program does, and do nothing; what is wrong with it raises."""
+    """Parse a command line as the program does, without running it; errors are raised."""
     command = program()
     context, title = None, "beaufort"
     while True:
@@ -270,7 +270,7 @@ def test_notebooks_contain_their_outputs(notebook: Path) -> None:
 
 @pytest.mark.slow
 def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Build everything except the galleries, which take long to draw."""
+    """Build everything except the galleries, which are slow."""
     for module in ("zensical", "mkdocstrings"):
         pytest.importorskip(module, reason=f"{module} is not installed; the extra docs has it")
     copied = tmp_path / "docs"

@@ -131,7 +131,7 @@ def test_no_module_is_shadowed() -> None:
 
 
 def test_one_class_name_is_one_class() -> None:
-    """A public class has a name of its own; what a corruption's file keeps to itself is not public."""
+    """Public classes have distinct names; private names of corruption files are not public."""
     homes: dict[str, set[str]] = {}
     for name in importable():
         module = importlib.import_module(name)

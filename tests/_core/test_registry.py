@@ -59,7 +59,7 @@ def test_near_names() -> None:
     ],
 )
 def test_names_of_other_things_are_reported(name: str, message: str) -> None:
-    """`stylize` had the near name `stripe`."""
+    """`stripe` is not suggested for `stylize`."""
     import beaufort.suites.conditions  # noqa: F401  registers shifts
 
     with pytest.raises(UnknownNameError, match=message):
@@ -81,7 +81,7 @@ def test_near_names_in_another_case() -> None:
 
 
 def test_other_names_in_another_case() -> None:
-    """`Stylize` had the near name `stripe`, as `stylize` had."""
+    """`stripe` is not suggested for `Stylize` either."""
     registry = Registry[int]("thing")
     registry.register("stripe", 1)
     registry.reserve(["stylize"], "a shift", "write stylize@LEVEL")

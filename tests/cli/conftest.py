@@ -9,5 +9,5 @@ from beaufort.cli import _console
 
 @pytest.fixture(autouse=True)
 def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No line a minute on stderr, however slow the machine is, unless a test has a clock of its own."""
+    """Print no progress line per minute, unless a test sets its own clock."""
     monkeypatch.setattr(_console, "clock", lambda: 0.0)

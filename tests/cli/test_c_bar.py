@@ -1,4 +1,4 @@
-"""C-bar as a person uses it: shown in memory, made, shown as it is stored, read beside C."""
+"""C-bar in use: shown in memory, written to disk, read back, and listed with ImageNet-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`beaufort demo`: the first five minutes, whole."""
+"""`beaufort demo` as a new user runs it."""
 
 from __future__ import annotations
 

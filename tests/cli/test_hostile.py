@@ -59,7 +59,7 @@ def test_files_of_the_working_folder_are_not_run(tmp_path: Path, digits: Path, s
 
 
 def test_python_m_leaves_the_working_folder_too(tmp_path: Path, digits: Path, suite: Path) -> None:
-    """Python itself looks there first, and imports what `import beaufort` needs; not what models need."""
+    """Python looks there first, and imports what `import beaufort` needs, but not what models need."""
     (tmp_path / "onnxruntime.py").write_text(TRAP)
     words = ["run", "--model", "demo:digits", "--suite", suite, "--data", digits, "--store", "s"]
     command = [sys.executable, "-m", "beaufort", *map(str, words)]

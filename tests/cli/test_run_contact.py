@@ -302,7 +302,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def frost() -> None:
-    """The textures of frost; a test that needs them is skipped where they cannot be had."""
+    """The textures of frost; tests that need them are skipped if they are unavailable."""
     from beaufort._core.catalog import pull
     from beaufort._core.errors import AssetError
 

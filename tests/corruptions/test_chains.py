@@ -83,7 +83,7 @@ def test_as_a_condition_and_by_one_call() -> None:
 
 
 def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
-    """Without one, severity 1 was taken; a severity beside the chain does not count for it."""
+    """Every link requires a severity; one beside the chain does not count."""
     photo, says = example_image(40, 48), r"fog requires a severity .*'fog\+snow@2'"
     for make in (
         lambda: corrupt(photo, "fog+snow@2"),
@@ -98,7 +98,7 @@ def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
 
 
 def test_a_severity_in_the_name() -> None:
-    """`fog@2.5` is a severity like any other: it was unknown."""
+    """`fog@2.5` is a severity like any other."""
     photo = np.tile(np.arange(0, 250, 5, dtype=np.uint8)[:, None, None], (1, 50, 3))
     named = corrupt(photo, "fog@2.5", image_id="a")
     assert np.array_equal(named, corrupt(photo, "fog", 2.5, image_id="a"))

@@ -42,7 +42,7 @@ def test_weights() -> None:
 
 
 def test_weights_do_not_change_unweighted_choices() -> None:
-    """Every image gets what it got before there were weights."""
+    """Without weights, the choice for each image is the same as before weights existed."""
     plain = Corrupt("common", range(1, 6))
     assert plain.choose(11) == ("glass_blur", 1)
 
@@ -236,7 +236,7 @@ def test_floats_outside_0_to_1_are_rejected(value: float, says: str) -> None:
 
 
 def test_floats_that_need_gradients() -> None:
-    """Values are rounded, and torch has nothing to warn of; where nothing changes, gradients go through."""
+    """Values are rounded without warnings of torch, and gradients pass unchanged values."""
     torch = pytest.importorskip("torch")
     values = torch.full((3, 32, 32), 0.4, requires_grad=True)
     made = Corrupt("contrast", 3, floats=True)(values)

@@ -1,4 +1,4 @@
-"""The pixels of today are the pixels of the day they were compared with the reference implementations."""
+"""Pixels are equal to those that were compared with the reference implementations."""
 
 from __future__ import annotations
 

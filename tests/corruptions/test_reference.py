@@ -42,7 +42,7 @@ def _sorted(entries: Iterator[Entry]) -> dict[tuple[str, str], list[Entry]]:
 
 
 def passes(count: Count, allowed: Count) -> bool:
-    """Whether a comparison is no worse than the one that was recorded."""
+    """Return whether a comparison is no worse than the recorded one."""
     assert count.values == allowed.values
     return count.differ <= allowed.differ and count.largest <= allowed.largest
 

@@ -120,7 +120,7 @@ def test_black_stays_black_under_poisson() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 1), (7, 9, 3), (25, 41, 1), (64, 65, 3)])
 def test_poisson_levels_are_the_tables_entries_for_the_counts(shape: tuple[int, ...]) -> None:
-    """Sizes around whole blocks of four numbers, and around those that are drawn at a time."""
+    """Sizes near multiples of four numbers, and near those drawn at a time."""
     images = np.random.default_rng(0).integers(0, 256, (4, *shape), np.uint8)
     table = np.random.default_rng(1).integers(0, 256, 9, np.uint8)
     for rate in (3, 60.5):

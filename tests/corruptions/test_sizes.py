@@ -106,7 +106,7 @@ def test_random_damage_does_not_jump(name: str, sides: tuple[int, int]) -> None:
 
 
 def test_a_rule_that_jumps_is_noticed() -> None:
-    """The check can fail: the nearest published scale, which `auto` once took, does not pass."""
+    """The check can fail: the nearest published scale does not pass."""
     for name, low, high in (("shot_noise", "tiny", "imagenet"), ("defocus_blur", "tiny", "imagenet")):
         found = {
             side: damage(name, 3, side, scale=scale, draws=4) for side, scale in ((119, low), (120, high))

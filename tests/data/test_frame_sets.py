@@ -124,7 +124,7 @@ def test_a_class_that_imagenet_lacks_is_wrong_and_counts(tmp_path: Path) -> None
     "order", [("x_1/frame-1.jpg", "x_1/frame-9.jpg"), ("x_1/frame-9.jpg", "x_1/frame-1.jpg")]
 )
 def test_a_frame_of_two_anchors_is_judged_by_each(tmp_path: Path, order: tuple[str, str]) -> None:
-    """The order of `pmsets.json` decided: one anchor's label was overwritten by the other's."""
+    """A frame of two anchors is judged by the labels of each, whatever the order in `pmsets.json`."""
     names = label_maps["ytbb-robust"].classes
     cat, dog = (next(i for i, name in enumerate(names) if name == wanted) for wanted in ("cat", "dog"))
     one, other = "x_1/frame-1.jpg", "x_1/frame-9.jpg"

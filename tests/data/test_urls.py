@@ -81,7 +81,7 @@ def test_data_that_change_are_copied_anew(tmp_path: Path, pets: Path, cache: Pat
 
 
 def test_a_dataset_travels_by_its_url(tmp_path: Path, pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another machine, which has another cache, makes a copy of its own."""
+    """A machine with another cache makes its own copy."""
     url = f"memory://{tmp_path.name}/pets"
     upload(pets, url)
     sent = pickle.dumps(load_dataset(url).shuffled(3))

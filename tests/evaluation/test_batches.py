@@ -123,7 +123,7 @@ def test_batches_under_way_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pyt
 def test_a_device_does_not_wait_for_images_it_does_not_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the second batch is decoded, the first one is shown under all conditions."""
+    """The first batch is evaluated under all conditions while the second one is decoded."""
     pytest.importorskip("torch", reason="torch is not installed")
     calls: list[int] = []
     waited: list[bool] = []

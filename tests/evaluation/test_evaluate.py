@@ -231,7 +231,7 @@ KILLS = int(os.environ.get("BEAUFORT_KILLS", "12"))
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message ends the run; what was whole stays, nothing half-written does, the rest is done later."""
+    """The run ends with an error; complete files stay, partial ones do not, and the rest is done later."""
     written = 0
     fsync = os.fsync
     one_at_a_time = threading.Lock()  # cells are written by several threads

@@ -242,7 +242,7 @@ def test_command_line_on_three_datasets() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
-    """Accuracy on icons of another style was printed as clean accuracy, beside itself."""
+    """Accuracy on icons of another style is not reported as clean accuracy."""
     head, *_, drawings = re.split(r"(?=  - dataset)", SUITE)
     Path("one.yaml").write_text(head + drawings.replace("    counterpart: toys\n", ""))
     run = ["run", "--model", "python:nets:one", "--suite", "one.yaml", "--data", "drawings"]

@@ -1,4 +1,4 @@
-"""Worker processes: the rows of one process, errors as there, and nothing left behind."""
+"""Worker processes: same rows and errors as in one process, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ evaluate(models, t.SUITE, t.dataset(), sys.argv[2], engine="processes:2", option
 
 @pytest.mark.slow
 def test_ctrl_c_is_clean(tmp_path: Path, hold: Path) -> None:
-    """One KeyboardInterrupt, of the process that was started; no worker stays, no draft does."""
+    """One KeyboardInterrupt, in the main process; no worker and no partial file is left."""
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(tmp_path / "store")]
     child = subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""Where a result came from: nothing is run to find out, and no secret is noted."""
+"""Provenance of results: no programs are run, and no secrets are stored."""
 
 from __future__ import annotations
 

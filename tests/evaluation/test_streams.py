@@ -70,7 +70,7 @@ class Counting:
 
 
 class KilledError(Exception):
-    """Stands for a kill: nothing after it runs."""
+    """Simulate a kill: no code after it runs."""
 
 
 def rows(store: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who does what on a cluster: everything is handed out once, and again after a loss, whoever dies when."""
+"""Tasks on a cluster: each is assigned once, and again after the loss of a worker."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Workers:
 def test_everything_is_stored_whoever_dies(
     models: int, blocks: int, conditions: int, a_unit: int, count: int, seed: int
 ) -> None:
-    """A few kills at any time: each part is stored, and only what a dead worker had is done again."""
+    """After random kills, every part is stored, and only parts of dead workers are repeated."""
     rng = random.Random(seed)
     workers = Workers(TaskQueue(queues(models, blocks, conditions, a_unit)), count)
     kills = rng.randrange(4)

@@ -1,4 +1,4 @@
-"""The classes for torch: against the functions, in pieces, on two processes, beside torchmetrics."""
+"""The torch metrics compared with the functions, in batches, on two processes, and with torchmetrics."""
 
 from __future__ import annotations
 

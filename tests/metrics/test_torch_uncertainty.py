@@ -1,4 +1,4 @@
-"""Selective prediction and prediction sets beside TorchUncertainty."""
+"""Selective prediction and prediction sets compared with TorchUncertainty."""
 
 from __future__ import annotations
 

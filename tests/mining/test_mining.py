@@ -42,7 +42,7 @@ CATEGORIES = ("cup", "iron (for clothes)")
 
 @pytest.fixture
 def cutouts(tmp_path: Path) -> Path:
-    """A red disk with a transparent ground, and a blue square with a mask beside it."""
+    """A red disk with a transparent background, and a blue square with a mask file."""
     folder = tmp_path / "cutouts"
     for category in CATEGORIES:
         (folder / category).mkdir(parents=True)

@@ -177,7 +177,7 @@ def test_the_curve_of_many_models_is_a_seeded_sample() -> None:
 
 
 def test_intervals_of_a_sample_cover_the_curve_of_all_sets() -> None:
-    """Models differ, so that it matters which were drawn: steps are within the same orders of models."""
+    """Steps compare models within the same random order, because models differ."""
     rng = np.random.default_rng(0)
     skill = np.linspace(-1.5, 1.5, 10)
     failed = rng.normal(size=2000) * 1.2 + rng.normal(size=(10, 2000)) + skill[:, None] > 0
@@ -382,7 +382,7 @@ def test_a_list_of_an_earlier_selection_does_not_stay(images: Path, tmp_path: Pa
 
 
 def test_missing_parts_of_a_selection_are_reported(tmp_path: Path) -> None:
-    """Names of Python's errors were told."""
+    """Messages do not contain class names of Python errors."""
     path = tmp_path / "selection.csv"
     with pytest.raises(MiningError, match=r"selection.csv.*No"):
         read_selection(path)

@@ -1,4 +1,4 @@
-"""Tiny networks, made on the spot."""
+"""Tiny networks."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def nearest(colors: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def trained(prepared: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A network that was trained on RGB in 0..1, minus ImageNet's mean over its deviation."""
+    """A network for RGB in 0..1, normalized by ImageNet's mean and deviation."""
     values = prepared.mean(axis=(2, 3)) * np.array(IMAGENET_STD) + np.array(IMAGENET_MEAN)
     return nearest(values * 255)
 

@@ -1,4 +1,4 @@
-"""Preprocessing beside torchvision and Pillow, as data and as text."""
+"""Preprocessing compared with torchvision and Pillow, as data and as text."""
 
 from __future__ import annotations
 

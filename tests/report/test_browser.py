@@ -393,7 +393,7 @@ def test_a_hundred_models_are_smooth(show: Opener, large_file: Path) -> None:
 
 
 def test_numbers_are_rounded_as_in_other_formats(show: Opener, make: SimpleNamespace, tmp_path: Path) -> None:
-    """A half goes to the even digit, and once: 12.5 % was 12 in the table and 13 in the heat map."""
+    """Halves are rounded to even everywhere: 12.5 % is the same in the table and in the heat map."""
     scores = make.scored(make.results_of(["net"], get_suite("imagenet-c"), 400))
     page = show(write_report(scores, tmp_path / "halves.html"))
     accuracies = [one for condition, one in scores.models[0].conditions.items() if not condition.clean]

@@ -136,7 +136,7 @@ def test_a_format_and_an_ending_must_agree(kind: str, scores: Scores, tmp_path: 
 
 
 def test_format_follows_from_the_suffix(scores: Scores, tmp_path: Path) -> None:
-    """In Python a file of any name was a page, or a table in LaTeX."""
+    """The file name determines the format in Python, too."""
     text = write_report(scores, tmp_path / "report.md").read_text(encoding="utf-8")
     assert text == to_text(scores, "md")
     assert write_table(scores, tmp_path / "t.csv").read_text(encoding="utf-8") == to_table(scores, "csv")

@@ -1,4 +1,4 @@
-"""The gallery: everything registered is in it, and the page is whole."""
+"""The gallery contains everything registered, on a complete page."""
 
 from __future__ import annotations
 

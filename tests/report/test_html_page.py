@@ -1,4 +1,4 @@
-"""The page: whole without a script, deaf to what names say, small, and the same for the same numbers."""
+"""The page works without scripts, escapes names, is small, and is deterministic."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_an_infinite_loss_is_shown_as_such(scores: Scores) -> None:
 
 
 def test_secrets_of_old_records_are_not_shown() -> None:
-    """Stores of earlier versions have the command as it was typed."""
+    """Stores of earlier versions contain the command as typed."""
     words = [
         "beaufort",
         "run",

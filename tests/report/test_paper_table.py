@@ -1,4 +1,4 @@
-"""Tables for papers: the numbers of the scores, the best marked, published results beside them."""
+"""Tables for papers: the values of the scores, the best in bold, and published results."""
 
 from __future__ import annotations
 

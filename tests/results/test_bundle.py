@@ -1,4 +1,4 @@
-"""Bundles: what is published is what is read, and what was changed is found."""
+"""Bundles: published predictions are read back, and changes are detected."""
 
 from __future__ import annotations
 

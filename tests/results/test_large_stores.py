@@ -1,4 +1,4 @@
-"""Results of a few models of a large store: the same as from the whole store, from the folders they need."""
+"""Results of a few models of a large store equal those of all, reading only their folders."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LARGE = Suite(
 
 @pytest.fixture
 def store(fill: Fill) -> FileStore:
-    """Three models on a large suite, two others on a small one, which was run last."""
+    """Three models on a large suite, and two others on a small one that was run last."""
     fill("s", {"one": 0.9, "two": 0.7, "three": 0.5}, suite=LARGE, images=40, data="other")
     return fill("s", {"net": 0.8, "rival": 0.6}, suite=SMALL, images=40)
 

@@ -119,7 +119,7 @@ def test_a_stored_baseline_that_may_lose_nothing_has_no_relative_mce(fill: Fill)
 
 
 def test_baseline_with_rare_errors_reports_the_images_needed(fill: Fill) -> None:
-    """It used to stop everything: no errors under fog in some resamples."""
+    """Resamples without errors under fog do not raise an error."""
     results = open_results(fill("s", {"net": 0.7, "old": 0.99}, suite=SMALL, images=35, alike=0))
     scores = score(results, baseline="old")
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
@@ -306,7 +306,7 @@ def test_a_corruption_of_one_condition_has_the_exact_interval(fill: Fill) -> Non
 
 
 def test_other_classes_than_the_baselines_have_no_mce(fill: Fill) -> None:
-    """AlexNet's errors are errors among a thousand classes, and say nothing about five."""
+    """AlexNet's errors are among 1,000 classes, so they do not apply to five."""
     store = fill("s", {"net": 0.7}, suite=SMALL)
     run = store.runs()[0]
     facts = {key: run[key] for key in ("suite", "data", "seed", "models")}

@@ -172,7 +172,7 @@ def test_another_number_is_not_judged_in_place_of_one_without_its_baseline(fill:
 
 @pytest.mark.parametrize("name", ["old", "alexnet"])
 def test_the_baseline_is_that_of_a_report(fill: Fill, name: str) -> None:
-    """A model of the store that is not compared was not found, or a published one of its name was taken."""
+    """A model of the store that is not compared can be the baseline, also with a published name."""
     store = fill("s", {"net": 0.8, "new": 0.9, name: 0.5}, suite=own_suite(name))
     new, net = (open_results(store, models=[model]) for model in ("new", "net"))
     reported = {one.model: one.metrics["mce"] for one in score(open_results(store)).models}
@@ -201,7 +201,7 @@ def test_plan_and_gate_explain_another_number_alike(fill: Fill) -> None:
 
 
 def test_no_number_of_images_is_estimated_from_a_baseline_without_errors(fill: Fill) -> None:
-    """It was said that more than ten times as many would do, also of a baseline that is always right."""
+    """There is no recommended number of images for a baseline without errors."""
     store = fill("s", {"new": 0.9, "old": 2.0}, suite=own_suite("old"))
     output = gate(open_results(store, models=["new"]), require=0.5).notes[0]
     assert "0 of 300 under fog" in output
@@ -233,7 +233,7 @@ def test_baselines_of_two_stores(fill: Fill) -> None:
 
 
 def test_a_baseline_that_several_stores_have_is_found_by_its_name(fill: Fill) -> None:
-    """It was told not to be there, as it was known with its stores alone: `old (s)` and `old (t)`."""
+    """A name that two stores share is found, as `old (s)` and `old (t)`."""
     suite = own_suite("old")
     mine = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=suite))
     yours = open_results(fill("t", {"net": 0.8, "old": 0.5}, suite=suite))
@@ -250,7 +250,7 @@ def test_a_baseline_that_several_stores_have_is_found_by_its_name(fill: Fill) ->
 
 
 def test_the_model_itself_is_the_baseline_and_the_reference(fill: Fill) -> None:
-    """Named twice, a model of one store was known with its store alone, and not found as the baseline."""
+    """A model can be the reference and the baseline of itself."""
     old = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old")), models=["old"])
     assert join_results([old, old]).models == ("old",)
     verdict = gate(old, old)
@@ -264,7 +264,7 @@ def test_rescored_predictions_are_not_used_as_a_baseline(fill: Fill) -> None:
 
 
 def test_results_in_memory(fill: Fill) -> None:
-    """Gates and plans take results that were never stored, with equal or different names."""
+    """Gates and plans accept results without a store, with equal or different names."""
     results = open_results(fill("s", {"one": 0.9, "two": 0.6}))
     one, two = (results.predictions(name) for name in ("one", "two"))
     for first, second in (("net", "net"), ("old", "new")):

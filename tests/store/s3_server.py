@@ -1,4 +1,4 @@
-"""A real S3 server in a process of its own, and a proxy before it that has every bad habit of a network."""
+"""An S3 server in its own process, and a proxy in front of it that simulates network faults."""
 
 from __future__ import annotations
 

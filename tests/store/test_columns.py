@@ -1,4 +1,4 @@
-"""Columns made of NumPy arrays and read back as such, as PyArrow does it itself, but without pandas."""
+"""Columns from NumPy arrays and back, as in PyArrow, but without pandas."""
 
 from __future__ import annotations
 

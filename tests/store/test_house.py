@@ -1,4 +1,4 @@
-"""Beside a living run nothing is lost, and what is gone is looked for again."""
+"""Maintenance during a run loses nothing, and moved files are found again."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_file_that_was_made_anew_while_gc_looked(tmp_path: Path, monkeypatch: 
 
 
 def gathers(store: FileStore, wanted: int) -> tuple[Callable[..., object], list[int]]:
-    """A reader beside which the files are gathered before each of its first readings."""
+    """A reader whose files are gathered before each of its first reads."""
     left, read = [wanted], store.disk.read
 
     def call(path: str) -> bytes:

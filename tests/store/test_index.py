@@ -67,7 +67,7 @@ def test_no_index(store: FileStore) -> None:
 
 
 def test_an_old_index(store: FileStore, footers: list[str]) -> None:
-    """Files that came, went and changed since."""
+    """Added, removed and changed files."""
     query(forget_what_was_written(store), SQL)
     pieces = store.pieces()
     store.disk.remove(pieces[0].path)

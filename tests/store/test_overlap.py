@@ -1,4 +1,4 @@
-"""No row is ever counted twice, however files came to overlap; overlaps heal, and are known."""
+"""No row is counted twice, however files overlap; overlaps are detected and repaired."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_gather_keeps_unreadable_files(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_gathers_beside_each_other_leave_nothing_twice(tmp_path: Path) -> None:
-    """Another process may remove what this one has listed, and know nothing of the newest file."""
+    """Another process may remove a listed file before it is read."""
     store = FileStore(tmp_path)
     covered = fill(store, [(0, 40), (10, 10)])
     listing = store.listing()

@@ -1,4 +1,4 @@
-"""Odd places for a store: a file, a broken link, itself, memory, a full disk, a clock that is wrong."""
+"""Unusual locations of a store: a file, a broken link, itself, memory, a full disk, a wrong clock."""
 
 from __future__ import annotations
 

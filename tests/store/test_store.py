@@ -223,7 +223,7 @@ KILLS = int(os.environ.get("BEAUFORT_KILLS", "12"))
 
 @pytest.mark.slow
 def test_kill_it_at_any_moment(tmp_path: Path) -> None:
-    """A dozen kills at random times: what is there is whole, and in the end everything is there."""
+    """After kills at random times, existing files are complete, and finally all exist."""
     command = [sys.executable, "-c", WRITER, str(tmp_path / "killed"), str(Path(__file__).parents[2])]
     rng = random.Random(0)
     kills = 0
@@ -311,7 +311,7 @@ def test_the_index_spares_most_footers(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_unread_images_lie_in_files_that_every_arrow_reads(tmp_path: Path) -> None:
-    """Columns with nulls are stored as lists of any size, and come back as what they were."""
+    """Columns with nulls are stored as variable-size lists and restored."""
     rng = np.random.default_rng(0)
     ids = [f"i{i}" for i in range(8)]
     logits = rng.normal(0, 1, (8, 7)).astype(np.float16)  # a file keeps no more digits

@@ -140,7 +140,7 @@ def icons_50(icons: Path, open_icons: Path, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def stylizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network that paints, after one step from the features of a SqueezeNet that knows nothing."""
+    """A stylization network after one training step, with random SqueezeNet features."""
     from beaufort.training import TrainingTensors, get_recipe, train
     from beaufort.training.stylization.network import _squeezenet_features
 

@@ -14,7 +14,7 @@ __all__ = ["Rehearsal"]
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A study that was rehearsed."""
+    """A study that was run as a rehearsal."""
 
     study: str
     folder: Path
@@ -22,6 +22,6 @@ class Rehearsal:
     seeds: int = 1
 
     def again(self, folder: Path | None = None, **options: Any) -> StudyOutcome:
-        """The same call once more, or one that differs by some options, here or in another folder."""
+        """Run the study again, with other options or in another folder."""
         known: dict[str, Any] = {"data": self.data, "device": "cpu", "seeds": self.seeds, "rehearse": True}
         return reproduce(self.study, folder or self.folder, **{**known, **options})

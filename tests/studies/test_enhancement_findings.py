@@ -263,7 +263,7 @@ def test_small_images_are_a_caveat_beside_photos() -> None:
 
 
 def test_every_network_counts_for_ten_crops() -> None:
-    """The verdict was that of the first network, whatever the others showed."""
+    """The verdict is about all networks, not the first one alone."""
     helped = everywhere(0.0, clean=-0.05)
 
     def photos(**effects: Effect) -> EnhancementArms:

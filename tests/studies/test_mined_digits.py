@@ -37,7 +37,7 @@ def test_every_digit_meets_every_nuisance() -> None:
 
 
 def test_images_that_show_no_digits_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A generator that was stopped early makes noise, on which every classifier fails."""
+    """A generator that was stopped early produces noise, on which every classifier fails."""
 
     class Unfinished:
         facts: ClassVar = {"training": {"steps": 1300}}

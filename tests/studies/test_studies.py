@@ -122,7 +122,7 @@ def test_a_part_gives_the_predictions_of_the_whole(
 
 @pytest.mark.xdist_group("icons-50")
 def test_processes_make_the_same_predictions(icons_50: Rehearsal, tmp_path: Path) -> None:
-    """Only what is missing is made, here by a process of its own."""
+    """Only missing outputs are computed, here in another process."""
     folder, name = tmp_path / "copy", "resnet20@style-seed0"
     shutil.copytree(icons_50.folder, folder)
     (folder / "predictions" / f"{name}.npz").unlink()

@@ -1,4 +1,4 @@
-"""The suites of the package are what was published, and stay it."""
+"""The suites of the package are unchanged."""
 
 from __future__ import annotations
 

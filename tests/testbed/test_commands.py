@@ -151,7 +151,7 @@ def test_custom_file_errors_name_the_missing_part(small: Path, tmp_path: Path) -
 
 
 def test_small_files_have_a_size(small: Path, tmp_path: Path) -> None:
-    """A figure of 6 kB was said to have 0.00 MB."""
+    """A figure of 6 kB has its size in kB."""
     figure = tmp_path / "own.svg"
     output = invoke(
         "testbed", "export", "--grid", str(small), "shifted", "--trend", "x=clean", "-o", str(figure)

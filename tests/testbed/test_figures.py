@@ -1,4 +1,4 @@
-"""Figures for papers, and the study that is made of them."""
+"""Figures for papers, and the study made from them."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_a_store_at_a_url_is_a_grid(fill: Callable[..., FileStore]) -> None:
 
 
 def test_a_store_of_several_datasets_is_a_grid(tmp_path: Path) -> None:
-    """Each dataset is a setting beside its counterpart; a model that lacks one has a gap there."""
+    """Each dataset is a setting with a counterpart; a model that lacks one has a gap there."""
     suite = "{name: drawn, version: 1, parts: [{dataset: photos}, {dataset: drawn, counterpart: photos}]}"
     data = {
         name: (np.arange(count, dtype=np.uint8).repeat(768).reshape(count, 16, 16, 3), np.arange(count) % 2)

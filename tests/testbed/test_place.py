@@ -90,7 +90,7 @@ def test_few_images_make_wide_intervals(paper: Grid) -> None:
 
 
 def test_verdict_requires_a_number_of_images(paper: Grid) -> None:
-    """The reference's number was assumed, which made a false verdict of 1,000 images certain."""
+    """Without the number of images there is no interval and no verdict."""
     placed = [Score("val", 80.1, 50_000), Score("imagenetv2", 71.0)]
     (one,) = place(placed, paper).standings
     values = one.as_dict()
@@ -298,7 +298,7 @@ def folder(root: Path, wrong: int) -> Path:
 
 
 def test_every_suite_of_a_store_counts(tmp_path: Path, paper: Grid) -> None:
-    """Only the last run was placed, and the consistency over frames not at all."""
+    """All runs are placed, and the consistency over frames, too."""
     for name, text in (("shifts", SHIFTS), ("videos", VIDEOS)):
         (tmp_path / f"{name}.yaml").write_text(text)
     data = {

@@ -56,7 +56,7 @@ def test_the_numbers_of_images(paper: Grid) -> None:
 
 
 def test_interval_of_rho_has_its_nominal_coverage(paper: Grid) -> None:
-    """Draw test images and the models fitted on anew: about 95 % of the intervals hold the truth."""
+    """Redraw test images and fitted models: about 95 % of the intervals cover the true value."""
     grid, y = paper, "imagenetv2"
     expected = effective_robustness(grid, y, select=["resnet50_swsl"]).models[0]
     rng = np.random.default_rng(0)

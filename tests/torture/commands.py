@@ -30,7 +30,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Command:
-    """A command, in a folder of its own."""
+    """A command in its own folder."""
 
     prepare: Callable[[Path], None]
     """Make what it works on."""

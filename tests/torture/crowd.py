@@ -32,7 +32,7 @@ class Crowd:
 
 
 def crowd(root: Path, *, seconds: float, writers: int = 4, readers: int = 2, keepers: int = 1) -> Crowd:
-    """Let them loose for a while; every count together, and everything that went wrong."""
+    """Run the processes for a while; return the total counts and all errors."""
     roles = ["write"] * writers + ["read"] * readers + ["keep"] * keepers
     command = [sys.executable, "-m", "tests.torture.crowd"]
     running = [
@@ -83,7 +83,7 @@ def write(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
 
 
 def read(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
-    """Rows are right, each is there once, and none that was there is ever missing."""
+    """Rows are correct, each exists once, and none is ever missing."""
     counts, seen = {"read": 0, "asked": 0}, dict[str, set[int]]()
     while time.monotonic() < until or not counts["read"]:
         listing = store.listing()

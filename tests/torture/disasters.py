@@ -150,7 +150,7 @@ DISASTERS: dict[str, Disaster] = {
 def _hit(
     field: Field, campaign: Campaign, what: str, wanted: Rows, code: int, words: tuple[str, ...]
 ) -> None:
-    """The job said what happened, or did not notice; what is stored is whole."""
+    """The job reports the failure or succeeds; stored files are complete."""
     output = field.output_file.read_text(errors="replace")
     campaign.killed[what] += 1
     if "Traceback" in output or (code != 0 and not any(word in output for word in words)):
@@ -160,7 +160,7 @@ def _hit(
 
 
 def _over(field: Field, campaign: Campaign, what: str, wanted: Rows) -> None:
-    """The same command again gives everything."""
+    """The same command completes the results."""
     with caught(campaign, what):
         if wrong := field.ended_badly(field.run()):
             campaign.uncaught.append(f"{what}, resumed: {wrong}")

@@ -181,7 +181,7 @@ _WORDS = (
 
 @contextlib.contextmanager
 def _watched(tally: Tally, folder: Path) -> Iterator[None]:
-    """Note every program that is started meanwhile, and every new file beside the folder."""
+    """Record every started program, and every new file outside the folder."""
     started = subprocess.Popen.__init__
     here, cwd = Path.cwd(), folder / "elsewhere"
     cwd.mkdir()
@@ -317,7 +317,7 @@ def _tars() -> list[bytes]:
 
 
 def _archive(members: dict[str, bytes], method: int) -> bytes:
-    """A zip; its times are always the same, as everything here is."""
+    """Return a zip file with constant timestamps."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members.items():
@@ -357,7 +357,7 @@ def _cifar_tars() -> list[bytes]:
 
 
 def _beside(name: str, content: bytes, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Read a file that needs a sound one beside it."""
+    """Read a file that needs a valid second file."""
 
     def reading(path: Path) -> object:
         (path.parent / name).write_bytes(content)
@@ -390,7 +390,7 @@ def _onnx() -> list[bytes]:
 
 
 def _elsewhere(place: bytes) -> bytes:
-    """An ONNX file with a tensor that is kept in another file."""
+    """An ONNX file with a tensor in an external file."""
     entry = _field(1, b"location") + _field(2, place)
     return _field(7, _field(5, _field(8, b"w") + _field(13, entry)))
 

@@ -157,7 +157,7 @@ class Field:
         return dict(rows_at(self.location).things)
 
     def compare(self, campaign: Campaign, case: str, wanted: dict[Any, Any], *, whole: bool) -> None:
-        """See that all rows are those that must be there, or some of them if it is not `whole`, each once."""
+        """Check that all rows are expected, or some of them unless `whole`, each once."""
         with caught(campaign, case):
             seen = rows_at(self.location)
             wrong = [key for key, row in seen.things.items() if wanted.get(key) != row]
@@ -202,7 +202,7 @@ class Field:
         return campaign
 
     def _killed(self, rng: random.Random, campaign: Campaign, case: str) -> bool:
-        """Let the job run until something of it is killed; whether it came to its end."""
+        """Run the job until a part of it is killed; return whether it finished."""
         struck: list[str] = []
         after = rng.uniform(0, self.seconds)
         code = self.run(lambda child: struck.extend(self._strike(child, rng)), after, again=True)
@@ -215,7 +215,7 @@ class Field:
         return code == 0
 
     def _strike(self, child: int, rng: random.Random) -> Iterator[str]:
-        """Kill one part, any; what it was."""
+        """Kill a random part and return its name."""
         parts: list[tuple[str, Callable[[], object]]] = [("driver", lambda: kill(child))]
         for one in family(child)[1:]:
             parts.append(("worker", lambda one=one: kill(one)))  # type: ignore[misc]

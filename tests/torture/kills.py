@@ -1,4 +1,4 @@
-"""A kill at every step of an operation that the disk can see: what is left is whole, and is read once."""
+"""Kills at every disk operation: remaining files are complete and read once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEPS = ("fsync", "replace", "rename", "unlink", "remove", "mkdir")
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing that follows reaches the disk."""
+    """Simulate SIGKILL: no later operation reaches the disk."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Kills:
 
 @contextlib.contextmanager
 def kill_at(step: int) -> Iterator[list[str]]:
-    """Raise `Killed` at a step, and at every later one; the steps that were reached."""
+    """Raise `Killed` at a step and every later one; return the reached steps."""
     reached: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:

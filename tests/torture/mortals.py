@@ -1,4 +1,4 @@
-"""Commands in processes of their own that can be killed, with everything that they start."""
+"""Commands in processes that can be killed, with everything that they start."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Places:
         return str(folder / "store" / name)
 
     def forget(self, location: str) -> None:
-        """Delete a store that was looked at."""
+        """Delete a checked store."""
         if not location.startswith("s3://"):
             shutil.rmtree(location, ignore_errors=True)
             return

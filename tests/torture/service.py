@@ -1,4 +1,4 @@
-"""A service on this machine that misbehaves in every way that came to mind, and what a model makes of it."""
+"""A local service that misbehaves in many ways, and the outcomes for models."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Row:
     seconds: float = 0.0
 
     def has_time(self) -> bool:
-        """Whether there is time left and nothing was found."""
+        """Return whether time is left and nothing was found."""
         self.cut = self.cut or time.monotonic() > self.until
         return not self.cut and not self.findings
 

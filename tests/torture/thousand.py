@@ -129,7 +129,7 @@ class _Task:
         self.wanted = self._field(Kind("local", "files")).undisturbed()
 
     def kills(self) -> None:
-        """Campaign after campaign, until there were enough kills of each kind."""
+        """Run campaigns until there are enough kills of each kind."""
         with ThreadPoolExecutor(self.given.at_once) as pool:
             for done in [pool.submit(self._work) for _ in range(self.given.at_once)]:
                 done.result()
@@ -153,11 +153,11 @@ class _Task:
             )
 
     def report(self) -> None:
-        """Write the report of what was done so far."""
+        """Write the report of the progress so far."""
         write_report(self.given.output, self.ledger.lines, kills=self.given.kills, seed=self.given.seed)
 
     def _take(self) -> Kind | None:
-        """The kind that is furthest behind and not at work; None if there is nothing left for this thread."""
+        """Return the idle kind with the fewest kills; None if nothing is left for this thread."""
         with self._lock:
             behind = {
                 kind: self.ledger.kills(str(kind)) / quota

@@ -47,7 +47,7 @@ def assert_near(found: Tensor, expected: Tensor, tolerance: float) -> None:
 
 
 def compare(device: str, dtype: torch.dtype, shape: Shape, relu: bool, add: bool, track: bool) -> None:
-    """A layer's kernels beside torch in float64: forward, backward, statistics and evaluation."""
+    """The kernels of a layer compared with torch in float64: forward, backward, statistics, evaluation."""
     generator = torch.Generator().manual_seed(1)
     x, other, slope = (
         (torch.randn(shape, generator=generator) * scale + shift).to(device, dtype)
@@ -167,7 +167,7 @@ def test_a_compiler_sees_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("shapes", ["one", pytest.param("few", marks=pytest.mark.nightly)])
 def test_kernels_in_tritons_interpreter(shapes: str) -> None:
-    """Without a GPU, in a process of its own: Triton reads its environment when it is imported."""
+    """Run without a GPU in a new process, because Triton reads its environment on import."""
     pytest.importorskip("triton", reason="Triton is not installed")
     environment = {**os.environ, "TRITON_INTERPRET": "1", "BEAUFORT_KERNELS": "1"}
     subprocess.run([sys.executable, __file__, shapes], check=True, env=environment)

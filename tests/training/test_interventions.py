@@ -217,7 +217,7 @@ def test_moves_are_as_large_as_they_say(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rotate", "shear_x", "shear_y"])
 def test_turns_are_the_same_in_images_that_are_not_square(name: str) -> None:
-    """They were larger or smaller there, and turned images were sheared."""
+    """Rotations and shears have the same size in images of any shape."""
     made = []
     for height, width in ((41, 41), (41, 81), (81, 41)):
         dots = torch.zeros(1, 1, height, width)
@@ -305,7 +305,7 @@ def test_pruned_weights_are_the_smallest_and_stay_away(
 def test_a_pruned_network_can_be_pruned_again(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path
 ) -> None:
-    """Its zeros are all alike; none of them was removed then, and they came back."""
+    """Repeated pruning removes further weights, and removed ones stay zero."""
     start = train(quick, patches, output=tmp_path / "start", device="cpu").folder
     for fraction in (0.9, 0.6, 0.95):
         options = {"fraction": fraction}

@@ -113,7 +113,7 @@ def test_killed_training_resumes_from_the_last_checkpoint(
 def test_killed_at_the_end_of_an_epoch_its_loss_is_kept(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, rate: float, steps: int
 ) -> None:
-    """It was forgotten with the checkpoint of an epoch's last step, and training continued with NaN."""
+    """The loss is stored with the checkpoint of the last step of an epoch."""
     recipe = replace(quick, epochs=2, rate=rate, schedule="constant", optimizer="sgd", momentum=0)
 
     class Killed(Exception):  # noqa: N818

@@ -1,4 +1,4 @@
-"""The networks of MNIST-C's Figure 3: shapes, losses, adversaries, and ABS beside its published weights."""
+"""The networks of MNIST-C's Figure 3: shapes, losses, adversaries, and ABS with published weights."""
 
 from __future__ import annotations
 

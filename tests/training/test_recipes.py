@@ -97,7 +97,7 @@ def test_invalid_settings(setting: str, message: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["architecture_options", "intervention_options"])
 def test_options_are_what_a_file_can_hold(name: str, tmp_path: Path) -> None:
-    """Others broke a training off when it was written down, at its end; a pair meant something else there."""
+    """Options are JSON values: tuples become lists, and other values are rejected."""
     pair: Any = {name: {"severity": (1, 5)}}
     recipe = Recipe(name="a", architecture="conv1", **pair)
     assert getattr(recipe, name) == {"severity": [1, 5]} == recipe.as_dict()[name]

@@ -126,7 +126,7 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
 
 
 def test_unfinished_training_runs_are_reported(folder: Path, patches: TrainingTensors, quick: Recipe) -> None:
-    """It was an unknown name."""
+    """The error states that the run is not finished."""
     train(quick, patches, output=folder.parent / "half-seed0", device="cpu", deadline=0.0)
     with pytest.raises(UnknownNameError, match="half-seed0 is not finished"):
         load_model("trained:half-seed0", device="cpu")

@@ -1,4 +1,4 @@
-"""Kernels that are kept on disk: loaded without Numba's compiler, with the same pixels."""
+"""Cached kernels: loaded without Numba's compiler, with the same pixels."""
 
 from __future__ import annotations
 

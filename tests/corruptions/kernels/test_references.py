@@ -221,7 +221,7 @@ def test_plasma(side: int) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_copies_of_copies(distance: int, dtype: type, channels: int) -> None:
-    """Many who take from their right, where one was just moved: those are kept apart from the others."""
+    """Many pixels that take from their right, after one was moved: they are treated separately."""
     images = np.arange(2 * 23 * 31 * channels).reshape(2, 23, 31, channels).astype(np.uint8)
     rng = np.random.default_rng(distance)
     shape = (2, 2, 23 - 2 * distance, 31 - 2 * distance, 2)

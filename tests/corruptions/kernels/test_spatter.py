@@ -80,7 +80,7 @@ def test_a_long_way_from_a_strong_edge_is_connected() -> None:
 
 
 def test_depths_are_those_of_two_scans() -> None:
-    """A distance is the smallest of those to each edge alone, so that a single edge tells all."""
+    """A distance is the minimum over all edges, so a single edge suffices."""
     labels = np.zeros((47, 48), np.uint8)
     for y, x in [(23, 23), (1, 1), (1, 46), (46, 1), (45, 46), (18, 40)]:
         labels[:] = 0

@@ -1,4 +1,4 @@
-"""The torch backend beside the CPU backend, on the processor and, where there is one, on a CUDA device."""
+"""The torch backend compared with the CPU backend, on the CPU and, if available, on CUDA."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NOISE = RNG.integers(0, 256, (3, 28, 28, 1)).astype(np.uint8)
 
 
 def segments(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Up to seven lines an image, some whole-numbered, one upright, some outside."""
+    """Up to seven lines per image: some with integer ends, one vertical, some outside."""
     count, height, width = images.shape[:3]
     x = np.sort(RNG.uniform(-3, width + 3, (count, 7, 2)), axis=-1)
     y = RNG.uniform(-3, height + 3, (count, 7, 2))

@@ -284,7 +284,7 @@ def other():
 
 
 def test_the_whole_way(frame_batches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite of its own, so that it takes a second; the published ones differ in their lists alone."""
+    """A small suite, for speed; the published ones differ only in their lists."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "netmodule.py").write_text(MODULE)
     suite = "name: two\nversion: 1\ndataset: toys\nscale: cifar\nsequences: [rotate, shot_noise_2]\n"

@@ -1,4 +1,4 @@
-"""Sequences are those of the published programs, on both backends, and depend on nothing but identity."""
+"""Sequences equal the published programs on both backends, and depend only on the image id."""
 
 from __future__ import annotations
 

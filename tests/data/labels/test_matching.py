@@ -106,7 +106,7 @@ def test_misspelled_names_of_a_known_list_are_rejected() -> None:
 
 
 def test_digits_in_words_are_taken_by_name() -> None:
-    """Sorted, they begin with eight, five and four: these were outputs 0, 1 and 2."""
+    """Sorted by name, they begin with eight, five and four, which are not outputs 0, 1 and 2."""
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     right = [8, 5, 4, 9, 1, 7, 6, 3, 2, 0]
     for known in (

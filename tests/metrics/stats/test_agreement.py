@@ -1,4 +1,4 @@
-"""Agreement beyond chance, beside implementations of other people."""
+"""Agreement beyond chance, compared with other implementations."""
 
 from __future__ import annotations
 

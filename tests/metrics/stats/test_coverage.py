@@ -61,7 +61,7 @@ def accuracies(rng: np.random.Generator, images: int, mean: float, alike: float)
 
 
 def test_intervals_of_single_ratings_do_not_cover() -> None:
-    """As if 75 versions of one photo were 75 photos; the interval over photos is not too wide either."""
+    """Intervals that treat 75 versions as 75 photos do not cover; those over photos are not too wide."""
     rng = np.random.default_rng(11)
     repeats, mean = 400, 0.6
     covered = naive = 0

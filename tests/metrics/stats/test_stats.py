@@ -61,7 +61,7 @@ def test_clopper_pearson_by_definition(counts: tuple[int, int], level: float) ->
 
 @given(COUNTS, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_clopper_pearson_of_many_images(counts: tuple[int, int], level: float) -> None:
-    """The ends put into the distribution itself, which does not invert anything."""
+    """The ends satisfy the distribution function, without inverting it."""
     hits, n = counts
     ours = clopper_pearson(hits, n, level)
     chance = (1 - level) / 2

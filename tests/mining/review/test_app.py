@@ -324,7 +324,7 @@ def test_nothing_breaks_it(
 
 
 def test_htmx_is_kept_as_it_came() -> None:
-    """The license lies beside it, and no page needs `eval`, which the policy forbids."""
+    """The license is in the same folder, and no page needs `eval`, which the policy forbids."""
     from hashlib import sha256
     from importlib.resources import files
 

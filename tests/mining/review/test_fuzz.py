@@ -48,7 +48,7 @@ def schema_of(app: Any) -> Any:
 
 
 def send(client: Any, case: Any, form: str | None) -> Any:
-    """A made-up request; with `form`, as if it came from a page of ours."""
+    """Build a random request; with `form`, as if sent by one of our pages."""
     body = case.body
     if isinstance(body, dict):
         body = {str(key): str(value) for key, value in body.items()} | (

@@ -346,7 +346,7 @@ def test_a_repetition_is_found_fast_after_many_votes(people: People) -> None:
 
 
 def test_a_card_takes_no_more_work_after_many_votes_of_others(people: People) -> None:
-    """A card without an answer searched all votes; reviews that were made without indexes get them."""
+    """Finding an open card uses indexes, which older reviews get when they are opened."""
     connection, ann, bob = people.review.connection, people.id_of("ann"), people.id_of("bob")
     connection.executescript("DROP INDEX waiting; DROP INDEX given")
     open_review(people.review.path).close()
@@ -387,7 +387,7 @@ def test_the_vote_given_last_is_undone_whatever_was_shown_last(people: People) -
 
 
 def test_tally_of_votes(people: People) -> None:
-    """Columns that are kept up to date are those that would be counted afresh."""
+    """Maintained counts equal counts computed from the votes."""
     answer_all(people, "ann")
     answer_all(people, "bob", wrong=True, most=5)
     undo_vote(people.review, people.id_of("ann"))

@@ -90,7 +90,7 @@ def serve() -> Iterator[Callable[[Path], Server]]:
 
 
 class Scripted(threading.Thread):
-    """A reviewer who answers at random, tries again when no reply comes, and notes what was acknowledged."""
+    """A simulated reviewer who votes at random, retries without a reply, and records acknowledged votes."""
 
     def __init__(self, server: Server, name: str, token: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)

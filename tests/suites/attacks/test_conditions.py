@@ -106,7 +106,7 @@ def test_a_run_is_stored_and_taken_up_again(tmp_path: Path, victim: Network) -> 
 
 
 def test_truncated_run_resumes(tmp_path: Path, victim: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Block by block, as everything else: what comes out does not tell whether there was a break."""
+    """Attacks run block by block, and an interruption does not change their results."""
     monkeypatch.setattr(tasks, "BLOCK", 8)
     requested = conditions(WEAK)
     evaluate([victim], requested, dataset(), tmp_path / "whole")
@@ -125,7 +125,7 @@ def test_worker_processes_know_the_attacks(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_two_models_are_attacked_each_for_itself(tmp_path: Path, victim: Network) -> None:
-    """A copy with other weights is fooled by images of its own, in the same run."""
+    """A copy with other weights gets its own adversarial images in the same run."""
     from tests.suites.attacks.attack_nets import net
 
     other = net(name="other", mean=(0.5, 0.5, 0.5))

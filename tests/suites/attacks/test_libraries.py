@@ -1,4 +1,4 @@
-"""Attacks of other libraries, where they are installed, and ours beside them on a real model."""
+"""Attacks of other libraries, if installed, compared with ours on a real model."""
 
 from __future__ import annotations
 

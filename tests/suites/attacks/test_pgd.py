@@ -1,4 +1,4 @@
-"""PGD on a network of our own: stronger with epsilon, nothing at 0, inside of its ball, and by image."""
+"""PGD on a small network: stronger with epsilon, no change at 0, inside its ball, by image."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_the_step_does_not_grow_with_the_image(victim: Network) -> None:
 
 
 def test_sets_of_labels(victim: Network) -> None:
-    """Any label of a set is right, so the attack has to leave the whole set; without one nothing is done."""
+    """Any label of a set is correct, so the attack must leave all of them; images without labels stay."""
     sets = np.stack([LABELS, (LABELS + 1) % CLASSES], axis=1)
     sets[:4] = -1
     shown = attack_images(quick("linf"), victim, IMAGES, sets, epsilon=12 / 255, ids=IDS)

@@ -34,7 +34,7 @@ def photos(count: int = 4, side: int = 64) -> Any:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny network, after a few steps from the features of a SqueezeNet that knows nothing."""
+    """A tiny network after a few training steps, with random SqueezeNet features."""
     folder = tmp_path_factory.mktemp("stylizer")
     torch.manual_seed(0)
     torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
@@ -90,7 +90,7 @@ def test_colors_and_brightness_survive_without_a_style() -> None:
 
 
 def test_the_loss_does_not_depend_on_the_size_of_features(tmp_path: Path) -> None:
-    """Otherwise content outweighs style a thousand times, and nothing is painted."""
+    """Otherwise content outweighs style a thousand times, and no style is visible."""
     torch.manual_seed(0)
     teacher = _squeezenet_features().half()
     values = torch.from_numpy(photos(2)).permute(0, 3, 1, 2).float() / 255
@@ -131,7 +131,7 @@ def test_the_shift_has_five_severities_and_none(trained: Path, monkeypatch: pyte
 
 
 def test_a_network_comes_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a style an image is nearly itself; the more of a style, the farther it is from that."""
+    """Without a style an image is nearly unchanged; more style changes it more."""
     monkeypatch.delenv("BEAUFORT_STYLIZER", raising=False)
     images, ids = np.stack([example_image(96, 128), example_image(96, 128)[::-1]]), ["a", "b"]
     changes = [
