@@ -248,10 +248,16 @@ def _numbers_in(values: list[Any]) -> list[float]:
     return found
 
 
+_RECORDED_FORMAT = b"2"
+"""Number of the format of prediction files when facts were recorded."""
+
+
 def _cell_of(metadata: Mapping[bytes, bytes]) -> str:
-    """Return a digest of the cell in a file of predictions."""
+    """Return a digest of the cell in a file of predictions, as if it had the recorded format."""
     about = [
-        value for key, value in sorted(metadata.items()) if key.endswith((b".cell", b".format", b".start"))
+        _RECORDED_FORMAT if key.endswith(b".format") else value
+        for key, value in sorted(metadata.items())
+        if key.endswith((b".cell", b".format", b".start"))
     ]
     return short(b"".join(about))
 

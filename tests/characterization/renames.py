@@ -157,7 +157,7 @@ KEYS: dict[str, str] = {
 }
 """Keys of JSON, columns of CSV and fields that have a new name: {"old": "new"}."""
 
-FILES: dict[str, str] = {}
+FILES: dict[str, str] = {f"{folder}/answers/": f"{folder}/predictions/" for folder in ("cameras", "more")}
 """Parts of the names of written files that are new: {"old": "new"}."""
 
 VALUES: dict[str, str] = {"absent": "missing", "whole": "complete"}
@@ -173,7 +173,18 @@ CHANGED: dict[str, dict[str, str]] = {
         ),
         r"compare: stdout: calibration\[\]\.difference\.(low|high)": "the interval of ECE is narrower",
     },
+    "corruptions": {
+        r"every corruption: (snow|zoom_blur) \w+ params: \[\]\.share": (
+            "the weight of two mixed severities is the attribute `weight`; stored facts keep `share`"
+        ),
+    },
+    "run": {
+        r"label sets: file t/predictions/.*: (columns|values)": "the column `truth` is `label_set`",
+    },
     "mining": {
+        r"select( \w+)?: file selection\d?/transfer\.csv: share(_\w+)?(\[\]|#)": (
+            "columns have the names fraction, fraction_low, …"
+        ),
         r"ask: file asked\.jsonl: \[\]\.(truth|truth_first)": "columns have other names",
         r"export( folders)?: file set2?/metadata\.parquet: (columns|values)": (
             "`file_name` instead of `file`, and predictions as a list instead of a map, for Hugging Face"
@@ -189,6 +200,7 @@ CHANGED: dict[str, dict[str, str]] = {
         r"gate (options|summary): file summary\.md": "a difference is stated in words",
     },
     "lists": {
+        r"models: stdout: kinds.*": "kinds of models are new",
         r"corruptions( as text)?: stdout: (#|\[\]\.(group|name|random|scales\[\]|version)|recorded.*)": (
             "greyscale is new"
         ),

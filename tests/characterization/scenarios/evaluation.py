@@ -413,24 +413,26 @@ GROUPS = [
             command(
                 "export unsafe",
                 "store export kept lines-again.csv --unsafe --sql \"select * from read_csv('lines.csv')\"",
-                "query \"select * from read_csv('lines.csv')\" --store kept --output lines-again.csv --unsafe",
+                "results query \"select * from read_csv('lines.csv')\" --store kept --output lines-again.csv --unsafe",
             ),
-            command("export csv", "store export kept cells.csv", "query --store kept --output cells.csv"),
+            command(
+                "export csv", "store export kept cells.csv", "results query --store kept --output cells.csv"
+            ),
             command(
                 "export parquet",
                 'store export kept rows.parquet --sql "select id, label, top from predictions order by condition, id"',
-                'query "select id, label, top from predictions order by condition, id" --store kept --output rows.parquet',
+                'results query "select id, label, top from predictions order by condition, id" --store kept --output rows.parquet',
             ),
             command(
                 "export json",
                 'store export kept cells.json --sql "select condition, accuracy from cells order by condition"',
-                'query "select condition, accuracy from cells order by condition" --store kept --output cells.json',
+                'results query "select condition, accuracy from cells order by condition" --store kept --output cells.json',
             ),
             command("merge", "store merge kept other"),
             command("after merge", "store ls kept --json"),
             command("merge third", "store merge kept third"),
             command("after third", "store ls kept --json"),
-            command("gc dry", "store gc kept --dry-run", "store verify kept"),
+            command("gc dry", "store gc kept --dry-run", "results verify kept"),
             command("gc", "store gc kept", ignore="*"),
             command("gc yes", "store gc kept --yes", ignore="*"),
             command("after gc", "store ls kept --json"),

@@ -125,6 +125,7 @@ from beaufort.testing import CORRUPTION_CONTRACTS, MODEL_CONTRACTS, STORE_CONTRA
 
 renamed = {
     "keeps_images_without_prediction": "keeps_images_without_answer",
+    "takes_gray": "takes_grey",
     "takes_tensors_if_declared": "takes_tensors_if_it_says_so",
 }
 every = (CORRUPTION_CONTRACTS, MODEL_CONTRACTS, STORE_CONTRACTS)
