@@ -8,8 +8,8 @@ PIP := $(INSTALL) -c constraints-dev.txt
 # pip would compile on one core, and some packages contain templates that are not valid Python.
 COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 # One process more than cores, because many tests wait for servers and subprocesses. Tests of a group share expensive
-# fixtures and therefore a process.
-PYTEST := $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup
+# fixtures and therefore a process. Compiled tests are kept even where PYTHONDONTWRITEBYTECODE is set.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup
 
 .PHONY: help demo check test test-all test-newest tests lint types docs bench torture kernels lock package release-check clean
 

@@ -40,11 +40,18 @@ HEAVY = {"rehearsal", "mnist_c", "icons_50", "enhancements", "mined_digits", "br
 """Fixtures that take seconds: rehearsals of studies, a browser, a cluster, jobs that are killed."""
 
 
+GROUPS = {"bench", "browser", "places"}
+"""Fixtures that take seconds and would be made in every process."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests with a heavy fixture as slow."""
+    """Mark tests with a heavy fixture as slow, and let those that share one run in one process."""
     for item in items:
-        if HEAVY.intersection(getattr(item, "fixturenames", ())):
+        fixtures = getattr(item, "fixturenames", ())
+        if HEAVY.intersection(fixtures):
             item.add_marker(pytest.mark.slow)
+        for name in GROUPS.intersection(fixtures):
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(autouse=True)

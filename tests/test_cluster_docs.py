@@ -53,6 +53,7 @@ def toy():
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")  # as the other tests that start a cluster
 def test_the_slurm_script_runs(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_measurements_of_two_runs_are_compared(tmp_path: Path) -> None:
         "20",
     ]
     paths = tmp_path / "before.json", tmp_path / "after.json"
-    for path in paths:
-        subprocess.run([*command, "--json", path], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run([*command, "--json", paths[0]], cwd=ROOT, check=True, capture_output=True)
+    shutil.copy(*paths)
     before = json.loads(paths[0].read_text(encoding="utf-8"))
     assert before["benchmark"] == "intervals"
     assert before["machine"]["cores"] == os.cpu_count()
@@ -149,7 +149,7 @@ def gate(folder: Path, *, undecided: str = "fail") -> tuple[int, str]:
         "GATE_MODEL": "model.onnx",
         "GATE_SUITE": "mnist-c",
         "GATE_DATA": "mnist-test",
-        "GATE_LIMIT": "300",
+        "GATE_LIMIT": "120",
         "GATE_MAX_DROP": "4",
         "GATE_UNDECIDED": undecided,
         "GITHUB_OUTPUT": str(output),

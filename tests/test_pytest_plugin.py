@@ -24,7 +24,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def outcomes(pytester: pytest.Pytester, call: str, ini: str = "") -> tuple[dict[str, int], str]:
+def outcomes(
+    pytester: pytest.Pytester, call: str, ini: str = "", *, process: bool = False
+) -> tuple[dict[str, int], str]:
     pytester.makeini(f"[pytest]\n{ini}")
     pytester.makepyfile(
         dedent(f"""
@@ -33,12 +35,13 @@ def outcomes(pytester: pytest.Pytester, call: str, ini: str = "") -> tuple[dict[
             assert verdict.images == 60
         """)
     )
-    found = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    run = pytester.runpytest_subprocess if process else pytester.runpytest_inprocess
+    found = run("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:schemathesis")
     return found.parseoutcomes(), found.stdout.str()
 
 
 def test_passed(pytester: pytest.Pytester, store: Path) -> None:
-    found, _ = outcomes(pytester, f"'good', 'bad', store={str(store)!r}")
+    found, _ = outcomes(pytester, f"'good', 'bad', store={str(store)!r}", process=True)
     assert found == {"passed": 1}
 
 

@@ -112,21 +112,14 @@ RUN = ("run", "--model", "python:street_weather:top_or_bottom", "--suite", "dusk
 
 @pytest.mark.slow
 def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: Path) -> None:
-    listed = beaufort("ls", "corruptions", cwd=tmp_path, path=package)
-    assert "dusk" in listed.stdout
-    done = beaufort(*RUN, "--store", "results", "--engine", "processes:2", cwd=tmp_path, path=package)
+    named = (*RUN[:2], "street-net", *RUN[3:])
+    done = beaufort(*named, "--store", "results", "--engine", "processes:2", cwd=tmp_path, path=package)
     assert done.returncode == 0, done.stderr
     assert "dusk-c@1 on here: 20 images, 3 conditions" in done.stdout
-    shown = beaufort("report", "results", "--format", "md", cwd=tmp_path, path=package)
-    assert shown.returncode == 0, shown.stderr
-    assert "dusk" in shown.stdout
-    assert "Night error" in shown.stdout
-    named = beaufort(*RUN[:2], "street-net", *RUN[3:], "--store", "named", cwd=tmp_path, path=package)
-    assert named.returncode == 0, named.stderr
     page = beaufort("report", "results", "-o", "page.html", cwd=tmp_path, path=package)
     assert page.returncode == 0, page.stderr
-    assert "dusk" in (tmp_path / "page.html").read_text()
-    assert "What a night costs" in (tmp_path / "page.html").read_text()
+    text = (tmp_path / "page.html").read_text()
+    assert all(part in text for part in ("dusk", "Night error", "What a night costs"))
     without = beaufort("report", "results", "--format", "md", cwd=tmp_path)
     assert without.returncode == 2
     for fact in ("dusk", "night_error", "--import"):
@@ -136,8 +129,6 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
 @pytest.mark.slow
 def test_a_module_is_imported_by_name(package: Path, tmp_path: Path) -> None:
     (tmp_path / "street_weather.py").write_text(MODULE)
-    listed = beaufort("ls", "suites", "--import", "street_weather", cwd=tmp_path)
-    assert "dusk-c" in listed.stdout, listed.stderr
     done = beaufort(*RUN, "--store", "results", "--import", "street_weather", cwd=tmp_path)
     (report,) = [line.split() for line in done.stdout.splitlines() if "beaufort report" in line]
     assert beaufort(*report[1:], cwd=tmp_path).returncode == 0  # passed with --import

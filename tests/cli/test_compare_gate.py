@@ -96,7 +96,7 @@ def _run(steps: list[dict[str, str]], event: str, folder: Path) -> dict[str, int
         runs = when == "always()" or (wanted is not None and wanted[1] == event and not any(codes.values()))
         if step["name"] == "Install" or not runs:
             continue
-        command = step["run"].replace("--limit 2000", "--limit 600")
+        command = step["run"].replace("--limit 2000", "--limit 200")
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-e", "-c", command],

@@ -34,8 +34,11 @@ def need(data: str) -> None:
         pytest.skip(str(error))
 
 
-def test_digits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("images", [1000, pytest.param(10_000, marks=pytest.mark.nightly)])
+def test_digits(images: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("mnist-test")
+    if images < 10_000:
+        monkeypatch.setattr(demo, "evaluate", partial(evaluate, limit=images))
     folder = tmp_path / "demo"
     facts = json.loads(invoke("demo", "--output", str(folder), "--json"))
     rows = {row["name"]: row for row in facts["rows"]}
@@ -45,7 +48,7 @@ def test_digits(tmp_path: Path) -> None:
     assert {name: rows[name]["printed"] for name in conv1} == dict(conv1)
     assert all(row["low"] < row["value"] < row["high"] for row in rows.values())
     assert rows["mean"]["printed"] == pytest.approx(0.9121, abs=5e-5)  # as the paper prints it
-    assert facts["images"] == 10_000
+    assert facts["images"] == images
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Conv1" in page
     again = invoke("demo", "--output", str(folder))  # reuses the predictions and prints the table
@@ -55,9 +58,9 @@ def test_digits(tmp_path: Path) -> None:
 
 
 def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four photos, under every condition."""
+    """Two photos, under every condition."""
     need(DEMOS["imagenet"].data)
-    monkeypatch.setattr(demo, "evaluate", partial(evaluate, limit=4))
+    monkeypatch.setattr(demo, "evaluate", partial(evaluate, limit=2))
     text = invoke("demo", "imagenet", "--output", str(tmp_path / "demo"))
     assert "20 photos: a smoke test" in text
     assert "AlexNet" in text

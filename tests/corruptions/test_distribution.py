@@ -28,6 +28,7 @@ from beaufort.corruptions import corruptions, get_corruption_names
 ALPHA = 1e-6
 RESAMPLES = 100
 DRAWS = 1024
+DRAWS_OF_PHOTOS = 320
 
 
 @cache
@@ -154,7 +155,8 @@ def test_photos(shared: Path, name: str, file: str, scale: str, step: int) -> No
     assert keys
     for key in keys:
         _, _, severity, image = key.split("/")
-        draws = keyed_draws(name, int(severity), images[image], scale, DRAWS)
+        count = DRAWS_OF_PHOTOS if scale == "imagenet" else DRAWS
+        draws = keyed_draws(name, int(severity), images[image], scale, count)
         found = p_values(draws, entry(shared, file, key.removeprefix("stat/")), step)
         assert min(found.values()) > ALPHA, (key, found)
 

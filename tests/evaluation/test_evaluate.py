@@ -349,7 +349,7 @@ evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], options=RunOptions(batch_
 def test_two_processes_fill_one_store(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent)]
     children = [
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)
     ]
     for child in children:
         _, error = child.communicate()
@@ -420,7 +420,7 @@ class Runs:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.nightly)])
 def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     """Many kills at random times; then the store equals that of an undisturbed run, row for row."""
     kills = KILLS if processes == 0 else max(4, KILLS // 5)  # workers take seconds to start

@@ -115,8 +115,10 @@ def test_the_rows_of_one_process(tmp_path: Path) -> None:
 
 
 def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
+    before = threading.active_count()
     found = evaluate([model()], SUITE, dataset(), "memory://processes", engine="processes:1")
     assert all(result.images == 40 for result in found.results)
+    assert threading.active_count() <= before
 
 
 def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
@@ -130,7 +132,7 @@ def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="broken must return logits"):
-        evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, engine="processes:2")
+        evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, engine="processes:1")
     for i in range(20):
         file = tmp_path / "data" / f"class{i % 5}" / f"{i:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +146,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
             SUITE,
             load_dataset(str(tmp_path / "data"), strict=True),
             tmp_path / "a",
-            engine="processes:2",
+            engine="processes:1",
         )
     found = evaluate(models, SUITE, str(tmp_path / "data"), tmp_path / "b", engine="processes:2")
     assert [problem.id for problem in found.problems] == ["class1/06.png"]
@@ -154,7 +156,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
 
 def test_a_dead_worker_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="SIGKILL"):
-        evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, engine="processes:2")
+        evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, engine="processes:1")
     assert not active_children()
 
 
@@ -290,9 +292,3 @@ def test_models_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
 
 def never() -> Model:
     raise AssertionError("nobody needs it")
-
-
-def test_threads_of_the_parent_end() -> None:
-    before = threading.active_count()
-    evaluate([model()], SUITE, dataset(), "memory://ends", engine="processes:1")
-    assert threading.active_count() <= before

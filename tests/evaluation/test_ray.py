@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,12 @@ from beaufort.store import FileStore, Kind
 from tests.evaluation import cluster_models
 from tests.evaluation.test_evaluate import SUITE, rows
 
-ray = pytest.importorskip("ray", reason="Ray is not installed; the extra dev has it")
-
 # One cluster for all tests, not one in each process.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; the extra dev has it"),
+]
 
 ROOT = Path(__file__).parents[2]
 MODELS = [
@@ -49,6 +52,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def cluster(weights: Path) -> Iterator[Any]:
     """Two nodes on this machine."""
+    import ray
     from ray import cluster_utils
 
     with pytest.MonkeyPatch.context() as patch:
@@ -99,7 +103,7 @@ def options(workers: int | None = 2) -> RayOptions:
     return RayOptions(address="auto", workers=workers)
 
 
-@pytest.mark.parametrize("workers", [1, None])
+@pytest.mark.parametrize("workers", [1, pytest.param(None, marks=pytest.mark.nightly)])
 def test_the_store_is_that_of_a_local_run(
     cluster: Any, undisturbed: Any, tmp_path: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +153,7 @@ def test_workers_are_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> N
     assert max(messages) == messages[-1] == sum(len(cell) for cell in undisturbed.values())
 
 
+@pytest.mark.nightly
 def test_a_node_is_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> None:
     """The one that has all workers, raylet and all; then another one comes."""
     nodes = [cluster.add_node(num_cpus=2, num_gpus=2)]
@@ -188,6 +193,7 @@ def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: 
     assert predicted == {"toy": 5 * 96, "deadly": 5 * 96 - BLOCK}
 
 
+@pytest.mark.nightly
 def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights: Path, folder: Path) -> None:
     """Each time workers end, what is stored stays, and the same command does the rest.
 
@@ -233,6 +239,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights
     assert not store.verify()
 
 
+@pytest.mark.nightly
 def test_missing_packages_on_nodes_are_reported_at_the_start(
     cluster: Any, weights: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,7 +296,7 @@ def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_closed_port_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray itself takes a quarter of an hour to give up."""
-    monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was asked"))
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was asked"))
     with pytest.raises(OptionError, match=r"'127\.0\.0\.1:1': .*refused"):
         ray_engine._start(RayOptions(address="127.0.0.1:1"))
     with pytest.raises(OptionError, match="'localhost:65536'"):

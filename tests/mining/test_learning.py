@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-
-pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
-pytest.importorskip("torch", reason="torch is not installed; the extra mining has it")
 
 from beaufort.mining import (
     ConditionalGenerator,
@@ -22,6 +20,11 @@ from beaufort.mining import (
     read_generated,
     train_conditional,
 )
+
+pytestmark = [
+    pytest.mark.xdist_group("unet"),
+    pytest.mark.skipif(find_spec("diffusers") is None, reason="diffusers is not installed"),
+]
 
 PAIRS = [ConditionPair("cup", "texture", "dotted"), ConditionPair("cup", "texture", "striped")]
 TINY = UNetRecipe(channels=(8, 16), layers=1, steps=150, batch=16, rate=5e-3, warmup=5, average=0.9)

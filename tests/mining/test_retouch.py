@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,18 @@ from beaufort.data.images import read_image
 from beaufort.mining import MiningError, RetouchGenerator, generate, make_plan, read_generated
 from tests.mining.world import make_cutouts
 
-pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
-pytest.importorskip("transformers", reason="transformers is not installed; the extra mining has it")
-
-from tests.mining.tiny import save_tiny_pipeline
+pytestmark = pytest.mark.skipif(
+    find_spec("diffusers") is None or find_spec("transformers") is None,
+    reason="diffusers or transformers is not installed; the extra mining has them",
+)
 
 PLAN = make_plan(["cup", "leaf"], nuisances={"background": ["snow"], "material": ["wood"]})
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    from tests.mining.tiny import save_tiny_pipeline
+
     folder = tmp_path_factory.mktemp("pipeline")
     save_tiny_pipeline(folder / "tiny")
     return str(folder / "tiny")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from beaufort.data import Dataset, from_arrays
 from beaufort.evaluation import predictions
 from beaufort.metrics import BASELINE_NAMES, get_baseline
+from beaufort.report import examples_of_images, write_report
 from beaufort.results import Predictions, Results, ResultSetting, Scores, open_results, score
 from beaufort.store import Cell, FileStore
 from beaufort.suites import Suite, get_suite
@@ -159,6 +160,15 @@ def scores(store: Path) -> Scores:
 @pytest.fixture(scope="session")
 def alone(store: Path) -> Scores:
     return scored(open_results(str(store)), models=["middling"])
+
+
+@pytest.fixture(scope="session")
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a hundred models."""
+    names = [f"net-{i:03}" for i in range(99)] + ["<script>alert(1)</script>"]
+    many = scored(results_of(names, get_suite("imagenet-c"), 60))
+    target = tmp_path_factory.mktemp("large") / "report.html"
+    return write_report(many, target, examples=examples_of_images(many))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import without_folders
-from beaufort.report import examples_of_data, examples_of_images, figure, to_html, write_report
+from beaufort.report import examples_of_data, figure, to_html, write_report
 from beaufort.report.figure_numbers import baseline_errors, breaking_points, find_worst_classes, mean_curves
 from beaufort.report.headline import about, headline
 from beaufort.report.provenance import _command, provenance_facts
@@ -276,9 +276,9 @@ def test_page_is_written_completely_or_not_at_all(
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
 
 
-def test_a_hundred_models_are_one_small_page(make: SimpleNamespace) -> None:
-    scores = make.scored(make.results_of([f"net-{i}" for i in range(100)], get_suite("imagenet-c"), 60))
-    assert len(to_html(scores, examples=examples_of_images(scores))) < 4_000_000
+@pytest.mark.xdist_group("browser")  # where the page is made
+def test_a_hundred_models_are_one_small_page(large_file: Path) -> None:
+    assert large_file.stat().st_size < 4_000_000
 
 
 def test_an_infinite_loss_is_shown_as_such(scores: Scores) -> None:

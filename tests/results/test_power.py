@@ -27,7 +27,12 @@ Fill = Callable[..., FileStore]
 
 @pytest.mark.parametrize(
     ("accuracy", "drop", "max_drop", "probability"),
-    [(0.5, 0.08, 0.02, 0.8), (0.5, 0.10, 0.03, 0.9), (0.95, 0.03, 0.01, 0.8), (0.95, 0.05, 0.0, 0.9)],
+    [
+        (0.5, 0.08, 0.02, 0.8),
+        pytest.param(0.5, 0.10, 0.03, 0.9, marks=pytest.mark.nightly),
+        pytest.param(0.95, 0.03, 0.01, 0.8, marks=pytest.mark.nightly),
+        (0.95, 0.05, 0.0, 0.9),
+    ],
 )
 def test_a_gate_fails_a_drop_as_often_as_planned(
     simulation: ModuleType, accuracy: float, drop: float, max_drop: float, probability: float
@@ -38,7 +43,9 @@ def test_a_gate_fails_a_drop_as_often_as_planned(
     assert output["failed"] / 200 == pytest.approx(probability, abs=0.07)
 
 
-@pytest.mark.parametrize(("accuracy", "max_drop"), [(0.5, 0.05), (0.95, 0.02)])
+@pytest.mark.parametrize(
+    ("accuracy", "max_drop"), [(0.5, 0.05), pytest.param(0.95, 0.02, marks=pytest.mark.nightly)]
+)
 def test_a_gate_passes_an_equal_model_as_often_as_planned(
     simulation: ModuleType, accuracy: float, max_drop: float
 ) -> None:

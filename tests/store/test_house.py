@@ -19,7 +19,7 @@ from tests.torture.stores import cell, make_predictions
 @pytest.mark.slow
 def test_a_crowd(tmp_path: Path) -> None:
     """Four that write and gather, two that read, one that keeps house; `make torture` has more."""
-    found = crowd(tmp_path / "store", seconds=3)
+    found = crowd(tmp_path / "store", seconds=2)
     assert not found.wrong, found.wrong
     assert min(found.written, found.gathered, found.read, found.collected) > 0
     store = FileStore(tmp_path / "store")

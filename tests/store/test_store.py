@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -205,17 +206,22 @@ def test_questions(store: FileStore) -> None:
 
 
 WRITER = """
-import sys
+import os, sys
 sys.path.insert(0, sys.argv[2])
 from tests.torture.stores import make_predictions, cell
 from beaufort.store import FileStore
-store = FileStore(sys.argv[1])
-print("ready", flush=True)
-for start, stop in store.missing(cell(), 2000):
-    for at in range(start - start % 50, stop, 50):
-        store.write(cell(), at, make_predictions(at, at + 50))
-print("done", flush=True)
+for _ in sys.stdin:
+    if not (child := os.fork()):
+        store = FileStore(sys.argv[1])
+        print(os.getpid(), flush=True)
+        for start, stop in store.missing(cell(), 2000):
+            for at in range(start - start % 50, stop, 50):
+                store.write(cell(), at, make_predictions(at, at + 50))
+        os._exit(0)
+    os.waitpid(child, 0)
+    print("ended", flush=True)
 """
+"""Program that writes in a fork of itself, for each line that it reads, so that imports happen once."""
 
 
 KILLS = int(os.environ.get("BEAUFORT_KILLS", "12"))
@@ -228,20 +234,24 @@ def test_kill_it_at_any_moment(tmp_path: Path) -> None:
     rng = random.Random(0)
     kills = 0
     store = FileStore(tmp_path / "killed")
-    while kills < KILLS:
-        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert writer.stdout
-        writer.stdout.readline()
-        time.sleep(rng.uniform(0, 0.02))
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
-        writer.stdout.close()
-        kills += 1
-        assert not [finding for finding in store.verify() if finding.kind is not Kind.draft]
-        if not store.missing(cell(), 2000) and kills < KILLS:
-            for piece in rng.sample(store.pieces(), 30):  # so that there is something to do again
-                (tmp_path / "killed" / piece.path).unlink()
-    subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdin
+        assert parent.stdout
+        while kills < KILLS:
+            print(file=parent.stdin, flush=True)
+            writer = int(parent.stdout.readline())
+            time.sleep(rng.uniform(0, 0.02))
+            with contextlib.suppress(ProcessLookupError):  # it may have ended
+                os.kill(writer, signal.SIGKILL)
+            assert parent.stdout.readline() == "ended\n"
+            kills += 1
+            assert not [finding for finding in store.verify() if finding.kind is not Kind.draft]
+            if not store.missing(cell(), 2000) and kills < KILLS:
+                for piece in rng.sample(store.pieces(), 30):  # so that there is something to do again
+                    (tmp_path / "killed" / piece.path).unlink()
+        print(file=parent.stdin, flush=True)
+        assert int(parent.stdout.readline())
+        assert parent.stdout.readline() == "ended\n"
     undisturbed = FileStore(tmp_path / "undisturbed")
     for at in range(0, 2000, 50):
         undisturbed.write(cell(), at, make_predictions(at, at + 50))

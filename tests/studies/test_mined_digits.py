@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="torch is not installed; the extra mining has it")
-pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
 
 from beaufort.data import load_dataset
 from beaufort.mining import MiningError
@@ -20,7 +18,10 @@ from beaufort.studies.digit_classifiers import CLASSIFIERS, PAIRS, paint
 from beaufort.studies.mined_digits import SURROGATES
 from tests.studies.rehearsal import Rehearsal
 
-pytestmark = pytest.mark.xdist_group("mined-digits")
+pytestmark = [
+    pytest.mark.xdist_group("mined-digits"),
+    pytest.mark.skipif(find_spec("diffusers") is None, reason="diffusers is not installed"),
+]
 
 
 def test_every_digit_meets_every_nuisance() -> None:

@@ -15,7 +15,7 @@ from tests.torture.sigkill import Bench
 from tests.torture.stores import cell, make_predictions
 from tests.torture.table import Row, as_markdown
 
-STRIDES = {"run": 20, "corrupt": 12, "results merge": 11, "query": 2}
+STRIDES = {"run": 30, "corrupt": 18, "results merge": 11, "query": 2}
 """Of the steps; `tests/store/test_overlap.py` has every one of merging and keeping house."""
 
 

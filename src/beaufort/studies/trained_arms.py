@@ -222,8 +222,9 @@ def _train(
 
 def _free_memory() -> None:
     """Free the GPU memory of a training run, which a recorded step keeps, for other processes."""
-    gc.collect()
-    torch.cuda.empty_cache()
+    if torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def _predict(

@@ -93,6 +93,7 @@ def test_run_down(put: Put) -> None:
     assert np.allclose(wanted, exact, rtol=1e-15)
 
 
+@pytest.mark.nightly
 def test_kernels_in_tritons_interpreter() -> None:
     """Without a GPU, the tests above run the kernels in Triton's interpreter."""
     pytest.importorskip("triton", reason="Triton is not installed")

@@ -21,6 +21,8 @@ from beaufort.testing._contracts import example_image
 
 pytest.importorskip("imageio_ffmpeg", reason="imageio-ffmpeg is not installed")
 
+pytestmark = pytest.mark.xdist_group("videos")
+
 TINY = Suite.from_dict(
     {**get_suite("tiny-imagenet-p").as_dict(), "name": "two", "sequences": ["gaussian_noise", "rotate"]}
 )

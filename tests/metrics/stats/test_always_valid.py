@@ -31,7 +31,7 @@ LOOKS = sorted({round(x) for x in np.geomspace(1, 2000, 30)})
 def test_no_look_is_wrong(rate: float) -> None:
     """Differences of 1 and -1; an interval for a fixed number of images fails if one looks so often."""
     rng = np.random.default_rng(round(1e4 * rate))
-    repeats, wrong, naive = 150, 0, 0
+    repeats, wrong, naive = 80, 0, 0
     for _ in range(repeats):
         values = rng.choice([1.0, 0.0], size=LOOKS[-1], p=[rate, 1 - rate])
         wrong += misses(values, rate, -1.0, LOOKS)

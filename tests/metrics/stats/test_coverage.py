@@ -42,7 +42,13 @@ def simulation() -> ModuleType:
 
 @pytest.mark.parametrize(
     ("images", "accuracy", "spread"),
-    [(20, 0.05, 1.5), (20, 0.995, 3.0), (50, 0.5, 0.0), (50, 0.995, 1.5), (200, 0.95, 3.0)],
+    [
+        pytest.param(20, 0.05, 1.5, marks=pytest.mark.nightly),
+        (20, 0.995, 3.0),
+        (50, 0.5, 0.0),
+        pytest.param(50, 0.995, 1.5, marks=pytest.mark.nightly),
+        pytest.param(200, 0.95, 3.0, marks=pytest.mark.nightly),
+    ],
 )
 def test_every_kind_of_number_is_covered(
     simulation: ModuleType, images: int, accuracy: float, spread: float

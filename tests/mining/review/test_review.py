@@ -218,7 +218,7 @@ def test_an_unreliable_reviewer_is_dropped_and_the_votes_with_them(tmp_path: Pat
 
 
 def test_a_reliable_reviewer_is_dropped_with_the_stated_probability() -> None:
-    """At 90 % passed checks of each kind, over 300 checks, in 2,000 simulated reviews."""
+    """At 90 % passed checks of each kind, over 300 checks, in 1,000 simulated reviews."""
     rules, rng = ReviewRules(), np.random.default_rng(0)
 
     def dropped(fractions: tuple[float, float, float]) -> int | None:
@@ -232,8 +232,8 @@ def test_a_reliable_reviewer_is_dropped_with_the_stated_probability() -> None:
                 return check + 1
         return None
 
-    reliable = [dropped((0.9, 0.9, 0.9)) for _ in range(2000)]
-    assert sum(one is not None for one in reliable) / 2000 < 0.01
+    reliable = [dropped((0.9, 0.9, 0.9)) for _ in range(1000)]
+    assert sum(one is not None for one in reliable) / 1000 < 0.01
     for unreliable in ((0.5, 0.5, 0.5), (1, 0, 1), (0, 1, 1), (0.6, 0.6, 0.9)):  # (1, 0, 1): always yes
         found = [dropped(unreliable) for _ in range(50)]
         assert all(found), unreliable
