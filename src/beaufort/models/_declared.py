@@ -31,7 +31,7 @@ def declared_input(file: Path, shape: Sequence[Any], dtype: str) -> DeclaredInpu
 
     Args:
         file: the file, for messages.
-        shape: the sides, of which those that are no positive integer are free.
+        shape: the sides; values that are not positive integers are free.
         dtype: `float32`, `float16` or `uint8`.
     """
     sides = [side if isinstance(side, int) and side > 0 else None for side in shape]

@@ -138,7 +138,7 @@ class FoundSets:
 def find_published_sets(root: Path | str) -> FoundSets:
     """Find the published sets below a directory by their layout, whatever the directories are called.
 
-    ImageNetV2's variants have the same layout and are told apart by the name of the directory.
+    ImageNetV2's variants have the same layout and are distinguished by the name of the directory.
     """
     top = Path(root)
     validate_directory("data root", top)

@@ -1,7 +1,8 @@
-"""Statistics: how sure a number is, and whether two differ by more than chance.
+"""Statistics: confidence intervals, and tests of differences.
 
-Pure functions of arrays. What mixes conditions has an interval over base images, because the versions of one
-photo are not independent; one accuracy alone has an exact interval. No interval has width zero.
+Pure functions of arrays. Metrics over several conditions have intervals over base images, because the
+versions of one photo are not independent; a single accuracy has an exact interval. No interval has width
+zero.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Compiled loops, apart so that importing is quick: weights of resamples, tails of weighted means.
+"""Compiled loops, in a separate module for fast imports: weights of resamples, tails of weighted means.
 
 The weights are spacings of uniform random numbers, that is, independent exponential ones divided by their
 sum. A weighted mean of `values` is below `at` exactly if the sum of exponential weights times `values - at`
-is negative. The saddlepoint gives the chance of that, in the form of Barndorff-Nielsen (1986): to a fifth of
-itself for a handful of images, to some hundredths from 40 on, also far out in the tails.
+is negative. The saddlepoint gives the probability of that, in the form of Barndorff-Nielsen (1986): to a
+fifth of itself for a handful of images, to some hundredths from 40 on, also far out in the tails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _mixed(x: Any) -> Any:
 def draw_uniform(numbers: Any, seed: Any, first: Any) -> None:
     """Fill each row with numbers between 0 and 1, neither included; row i is resample `first` + i.
 
-    SplitMix64, started anew for each resample; a word gives two numbers of 24 bits.
+    SplitMix64, restarted for each resample; a word gives two numbers of 24 bits.
     """
     n = numbers.shape[1]
     scale, half = np.float32(2.0**-24), np.float32(2.0**-25)
@@ -51,7 +51,7 @@ def draw_uniform(numbers: Any, seed: Any, first: Any) -> None:
 
 @kept
 def log_tail_terms(values: Any, counts: Any, at: Any) -> Any:
-    """Saddlepoint of the sum of weights times `values - at`; each value stands `counts` times.
+    """Saddlepoint of the sum of weights times `values - at`; each value occurs `counts` times.
 
     Returns the point, the cumulant generating function there, its second derivative there, and its third
     derivative at zero over the second one's power of 3/2.

@@ -1,8 +1,8 @@
-"""How far people agree beyond chance: Cohen's and Fleiss' kappa, Krippendorff's alpha.
+"""Agreement beyond chance: Cohen's and Fleiss' kappa, Krippendorff's alpha.
 
 All three are functions of means over images, so that their intervals come from the same bootstrap over base
-images as every other number. The image that nobody has seen, which each resample contains, is in turn every
-kind of image there could be; the interval covers all of them.
+images as every other metric. The unseen image that each resample contains is in turn every possible kind of
+image; the interval covers all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def cohen_kappa(
     seed: int = 0,
     level: float = 0.95,
 ) -> Estimate | None:
-    """Agreement of two people on the same images (Cohen, 1960); None if all their ratings are equal.
+    """Return the agreement of two people on the same images (Cohen, 1960); None if all ratings are equal.
 
     Args:
         first: ratings by one person, integers from 0 to `categories` - 1, one for each image.
@@ -62,7 +62,7 @@ def cohen_kappa(
 def fleiss_kappa(
     counts: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0, level: float = 0.95
 ) -> Estimate | None:
-    """Agreement where every image has the same number of ratings (Fleiss, 1971); None if all are equal.
+    """Return the agreement for a constant number of ratings per image (Fleiss, 1971); None if all are equal.
 
     Args:
         counts: how often each rating was given to each image, `(images, ratings)`.
@@ -95,9 +95,9 @@ def fleiss_kappa(
 def krippendorff_alpha(
     counts: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0, level: float = 0.95
 ) -> Estimate | None:
-    """Agreement for any number of ratings to each image (Krippendorff, nominal); None if all are equal.
+    """Return the agreement for any number of ratings per image (Krippendorff); None if all are equal.
 
-    Images with fewer than two ratings say nothing about agreement and are left out.
+    Images with fewer than two ratings contain no information about agreement and are omitted.
 
     Args:
         counts: how often each rating was given to each image, `(images, ratings)`.
@@ -115,7 +115,7 @@ def krippendorff_alpha(
     most = table.sum(axis=1).max()
 
     def row(table: Floats) -> Floats:
-        """The pairs of equal ratings, and every rating; divided, to lie between 0 and 1."""
+        """Return the pairs of equal ratings, and each rating, as fractions."""
         n = table.sum(axis=1, keepdims=True)
         pairs = (table * (table - 1)).sum(axis=1, keepdims=True) / (n - 1)
         return np.asarray(np.hstack([pairs, table]) / most, np.float64)
@@ -158,7 +158,7 @@ def _estimate(
 
 
 def _extremes(categories: int, n: float) -> Floats:
-    """Images on which all agree, on each rating, and one on which they are split as evenly as can be."""
+    """Return an image with full agreement for each rating, and one with the most even split."""
     split = np.full(categories, n // categories)
     split[: int(n % categories)] += 1
     return np.vstack([np.eye(categories) * n, split])

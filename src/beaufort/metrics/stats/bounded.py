@@ -1,10 +1,10 @@
-"""The mean of bounded numbers: an interval that is honest for any number of images and any distribution.
+"""The mean of bounded numbers: an interval that is valid for any number of images and any distribution.
 
-Percentiles of a bootstrap can only repeat what was seen. Where mistakes are rare, most samples hold none of
-the hard photos, and the interval is too narrow, or a point. The interval here adds one image that nobody has
-seen, the worst possible one at the end that is asked about, and weights all images at random by the spacings
-of uniform numbers (Gaffke, 2005; Learned-Miller & Thomas, 2020). For numbers that are all 0 or 1 it is the
-exact interval of Clopper and Pearson; for any others it keeps the coverage and uses that they vary less.
+Percentiles of a bootstrap only contain observed values. Where errors are rare, most samples contain none of
+the hard photos, and the interval is too narrow, or a point. The interval here adds one unseen image with the
+worst possible value for the end in question, and weights all images at random by the spacings of uniform
+numbers (Gaffke, 2005; Learned-Miller & Thomas, 2020). For numbers that are all 0 or 1 it is the exact
+interval of Clopper and Pearson; for any others it keeps the coverage and is narrower, because they vary less.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def gaffke_interval(numbers: BoundedValues, level: float) -> Estimate:
 
 
 def mean_p_value(values: ArrayLike, *, low: float, high: float, null: float = 0.0) -> float:
-    """The two-sided p-value of the hypothesis that a mean is `null`.
+    """Return the two-sided p-value of the hypothesis that a mean is `null`.
 
     It is below one less the level exactly if `mean_interval` at that level does not contain `null`.
 
@@ -86,7 +86,7 @@ def gaffke_p_value(numbers: BoundedValues, null: float) -> float:
 def images_to_decide(
     values: ArrayLike, *, limit: float, low: float = 0.0, high: float = 1.0, level: float = 0.95
 ) -> int | None:
-    """Number of images like these at which the interval of their mean excludes `limit`; None if none does.
+    """Return how many images like these would exclude `limit` from `mean_interval`; None if none would.
 
     >>> images_to_decide([1, 1, 1], limit=0.99)
     369
@@ -124,11 +124,11 @@ def least_count(decided: Callable[[int], bool]) -> int | None:
 
 
 def looks(count: int) -> Iterator[int]:
-    """Numbers of images after which to look at the intervals; the last is all of them.
+    """Return the numbers of images after which to check the intervals; the last is all of them.
 
-    Stop at the first look at which the interval is narrow enough. The rule is fixed before anything is seen;
-    it stops on the width, never on the value, and `mean_interval` is never narrow by luck. What peeking costs
-    is shown by simulation, in the tests and in `python -m benchmarks intervals`.
+    Stop at the first check at which the interval is narrow enough. The rule is fixed in advance and depends
+    on the width, not on the value, and `mean_interval` is never narrow by chance. The cost of repeated checks
+    is measured by simulation, in the tests and in `python -m benchmarks intervals`.
 
     >>> list(looks(1000))
     [500, 625, 782, 978, 1000]
@@ -142,7 +142,7 @@ def looks(count: int) -> Iterator[int]:
 
 
 class BoundedValues:
-    """Numbers of images, equal ones together."""
+    """Values with their numbers of images."""
 
     def __init__(self, values: ArrayLike, low: float, high: float) -> None:
         numbers = np.asarray(values, np.float64)
@@ -165,7 +165,7 @@ class BoundedValues:
         self.ends_only = bool(np.isin(self.distinct, (low, high)).all())
 
     def beside(self, unseen: float) -> _Weighted:
-        """The numbers and one that nobody has seen."""
+        """Return the numbers with an unseen one."""
         return _Weighted(np.append(self.distinct, unseen), np.append(self.counts, 1.0))
 
 
@@ -185,7 +185,7 @@ class _Weighted:
         return _Weighted(-self.values, self.counts)
 
     def tail(self, at: float) -> float:
-        """The chance that the weighted mean is below `at`."""
+        """Return the probability that the weighted mean is below `at`."""
         from beaufort.metrics.stats._compiled import log_tail_terms
 
         least, most = self._ends
@@ -207,7 +207,7 @@ def _score(p: float) -> float:
 
 
 def _root(weighted: _Weighted, low: float, high: float, wanted: float) -> float:
-    """Where the tail has a normal quantile: false position, with a bisection whenever that is slow."""
+    """Return the point with a normal quantile of the tail: false position with bisections."""
     below, above = -40.0, 9.0
     span = high - low
     for step in range(200):

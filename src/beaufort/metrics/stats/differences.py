@@ -1,4 +1,4 @@
-"""Whether two numbers differ by more than chance, on the same images or on different ones."""
+"""Tests of differences between two numbers, on the same images or on different ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from beaufort.metrics.stats.estimate import Estimate, binomial_cdf
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The exact p-value of McNemar's test.
+    """Return the exact p-value of McNemar's test.
 
-    Only the images that one model gets right and the other wrong say anything; if the models were equally
-    good, each of them would fall to either side like a fair coin.
+    Only images that exactly one of the models classifies correctly contain information; for equally good
+    models, each of them favors either model with probability 0.5.
 
     >>> round(mcnemar(10, 2), 6)
     0.038574
@@ -28,7 +28,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """P-values adjusted so that one false alarm in all of them is as rare as one test's (Holm, 1979).
+    """Return p-values adjusted for the family-wise error rate (Holm, 1979).
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -43,9 +43,9 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
 
 
 def newcombe(first: Estimate, second: Estimate) -> Estimate:
-    """The first less the second, with the interval that Newcombe (1998) makes from the intervals of both.
+    """Return the first value minus the second, with Newcombe's interval (1998) from the intervals of both.
 
-    Where both are exact, the interval is on the wide side.
+    If both are exact, the interval is conservative.
 
     >>> from beaufort.metrics.stats import clopper_pearson
     >>> f"{newcombe(clopper_pearson(90, 100), clopper_pearson(50, 100)):.1%}"

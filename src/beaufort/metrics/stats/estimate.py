@@ -55,7 +55,7 @@ class Estimate:
 
     @property
     def exact(self) -> bool:
-        """Whether the value is exact by definition, with an interval of width 0: a baseline's mCE, say."""
+        """Whether the value is exact by definition, with an interval of width 0, such as a baseline's mCE."""
         return self.low == self.high
 
     @property
@@ -75,9 +75,9 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
 
 
 def proportion_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """The lower and upper ends of Clopper and Pearson's intervals, for arrays of counts.
+    """Return the lower and upper ends of Clopper and Pearson's intervals, for arrays of counts.
 
-    Counts may be fractions, for fractions that were rounded before they were written down. NaN stays NaN.
+    Counts may be fractional, for accuracies that were rounded when published. NaN stays NaN.
 
     >>> low, high = proportion_intervals([990, 0, 5], [1000, 5, 5])
     >>> low.round(4).tolist(), high.round(4).tolist()
@@ -98,14 +98,14 @@ def proportion_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> 
 
 
 def validate_level(level: float) -> float:
-    """The level as a float; an error unless it is between 0 and 1."""
+    """Return the level as a float; it must be between 0 and 1."""
     if not 0 < level < 1:
         raise OptionError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
     return float(level)
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
-    """The chance of at most `k` hits in `n` tries that each hit with chance `p`.
+    """Return the probability of at most `k` successes in `n` trials of probability `p`.
 
     >>> binomial_cdf(1, 2, 0.5)
     0.75

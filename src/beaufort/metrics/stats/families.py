@@ -1,4 +1,4 @@
-"""Levels of intervals that hold together: single-step max-T over the joint distribution of the means.
+"""Levels of simultaneous intervals: single-step max-T over the joint distribution of the means.
 
 Differences of models on the same images are correlated: A - B and A - C share A. Bonferroni's correction
 ignores that. The largest of all standardized means (max-T; Westfall & Young, 1993) uses it: for a normal
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Statements that hold together."""
+    """Simultaneous statements."""
 
     size: int
     smallest: Floats
@@ -42,7 +42,7 @@ class Family:
         return float(min(1.0, self.size * p, max(p, np.interp(p, self.smallest, _ranks(self.smallest)))))
 
     def level(self, level: float) -> float:
-        """Return the level of each interval at which all of them hold together at `level`.
+        """Return the level of each interval at which all of them hold simultaneously at `level`.
 
         The adjusted p-value is below 1 - `level` exactly if the p-value is below 1 less the returned level.
         """

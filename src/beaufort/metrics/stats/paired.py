@@ -1,7 +1,8 @@
 """The mean of paired differences: an interval that also holds where only a few images differ.
 
-Two models differ on few images. Where it is a handful, the standard deviation says little and the interval of
-Student's t covers too rarely; where many differ, Gaffke's interval is wider than necessary. The half-width is
+Two models differ on few images. If these are very few, the standard deviation is unreliable and the interval
+of Student's t covers too rarely; where many differ, Gaffke's interval is wider than necessary. The half-width
+is
 
     √(t²S + g²R²/(1 + S/(dR²))) / n
 

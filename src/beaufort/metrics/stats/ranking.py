@@ -1,4 +1,4 @@
-"""A ranking that says which places are decided."""
+"""A ranking with the places that are decided."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Ranked:
     name: str
     value: float
     best: int
-    """The best place it may have: one more than the models that are surely better."""
+    """The best possible place: one more than the number of models that are significantly better."""
     worst: int
-    """The worst place it may have: as many as there are, less the models that are surely worse."""
+    """The worst possible place: the number of models minus those that are significantly worse."""
     groups: tuple[str, ...]
-    """Letters; two models share a letter exactly if they are not told apart."""
+    """Letters; two models share a letter exactly if they do not differ significantly."""
 
     @property
     def place(self) -> str:
-        """The places that it may have, as text.
+        """The possible places as text.
 
         >>> Ranked("net", 0.5, 2, 4, ("a",)).place
         '2–4'
@@ -36,12 +36,12 @@ class Ranked:
 def rank(
     names: Sequence[str], values: Sequence[float], apart: NDArray[np.bool_], *, better: str = "lower"
 ) -> list[Ranked]:
-    """Models from best to worst, with the places and letters that decided pairs allow.
+    """Return models from best to worst, with their possible places and letters.
 
     Args:
         names: the models.
         values: the metric of each.
-        apart: which pairs are told apart, a symmetric matrix in the order of the names.
+        apart: which pairs differ significantly, a symmetric matrix in the order of the names.
         better: `lower` or `higher`.
 
     >>> apart = np.array([[False, False, True], [False, False, False], [True, False, False]])
@@ -65,10 +65,10 @@ def rank(
 
 
 def letters(apart: NDArray[np.bool_]) -> list[tuple[str, ...]]:
-    """The letters of each model: two share one exactly if they are not told apart.
+    """Return the letters of each model: two share one exactly if they do not differ significantly.
 
-    Every letter is a group of which no two are told apart. A pair that shares no letter yet starts a group,
-    to which all others are added, in order, that fit.
+    Every letter is a group without significant differences. A pair that shares no letter yet starts a group,
+    to which all others that fit are added in order.
 
     >>> letters(np.array([[False, True, False], [True, False, False], [False, False, False]]))
     [('a',), ('b',), ('a', 'b')]

@@ -1,11 +1,10 @@
 """The bootstrap over base images, for numbers that are not a plain mean.
 
-Each resample weights the images at random and takes all versions of an image along: versions of one photo
-fail together, and an interval that counts them one by one is too narrow. The weights are spacings of uniform
-numbers (Rubin's Bayesian bootstrap, 1981), so that no image ever drops out and a rare mistake stays in every
-resample. As in `mean_interval`, one image that nobody has seen stands beside them, the worst possible one at
-the end that is asked about. Every statistic is a function of column means, so that a resample is one row of
-a matrix product.
+Each resample weights the images at random, with all versions of an image: versions of one photo fail
+together, and an interval that treats them as independent is too narrow. The weights are spacings of uniform
+numbers (Rubin's Bayesian bootstrap, 1981), so that every image, and every rare error, is in every resample.
+As in `mean_interval`, one unseen image is added, with the worst possible value for the end in question. Every
+statistic is a function of column means, so that a resample is one row of a matrix product.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Statistic = Callable[[NDArray[np.float64]], Any]
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """The column means of each resample, before the image that nobody has seen is added."""
+    """Column means of each resample, before the unseen image is added."""
 
     means: NDArray[np.float64]
     """Weighted means of the images alone, `(resamples, k)`."""
@@ -41,7 +40,7 @@ class Resamples:
     """The weight of the image that nobody has seen, `(resamples, 1)`; between 0 and 1."""
 
     def beside(self, image: ArrayLike) -> NDArray[np.float64]:
-        """The means with an image of these values, `(k,)`, for the one that nobody has seen."""
+        """Return the means with values `(k,)` for the unseen image."""
         return self.means + self.unseen * (np.asarray(image, np.float64) - self.means)
 
 
@@ -55,10 +54,10 @@ def bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Estimate:
-    """A statistic of column means with its interval over base images.
+    """Return a statistic of column means with its interval over base images.
 
     Args:
-        values: one row a base image, `(n, k)`.
+        values: one row per base image, `(n, k)`.
         statistic: takes means `(…, k)` to numbers `(…)`.
         low: the smallest value that an image can have in a column.
         high: the largest value that an image can have in a column.
@@ -89,12 +88,12 @@ def bootstrap(
 
 
 def bootstrap_means(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> NDArray[np.float64]:
-    """The column means of each resample, `(resamples, k)`, of the images alone."""
+    """Return the column means of each resample, `(resamples, k)`, without the unseen image."""
     return resample(values, resamples=resamples, seed=seed).means
 
 
 def resample(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> Resamples:
-    """The column means of each resample.
+    """Return the column means of each resample.
 
     How resample r weights the images depends on the seed, r and the number of images alone.
     """
@@ -130,7 +129,7 @@ _weights = lru_cache(maxsize=1)(_draw_weights)
 
 
 def _slopes(statistic: Statistic, means: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    """By how much the statistic changes with each column's mean."""
+    """Return the derivatives of the statistic by the column means."""
     step = np.where(means < (low + high) / 2, 1e-4, -1e-4) * (high - low)  # stays between the bounds
     moved = means + np.diag(step)
     return (np.asarray(statistic(moved), np.float64) - float(statistic(means))) / step

@@ -1,4 +1,4 @@
-"""What a random sample says about the marked items of a finite collection."""
+"""Inference about the marked items of a finite collection from a random sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def marked_at_most(found: int, sample: int, population: int, level: float = 0.95
     `found` of them with a probability below 1 - `level`.
 
     >>> marked_at_most(0, 300, 76_000)
-    754
+    753
     >>> marked_at_most(0, 100, 100)
     0
     """

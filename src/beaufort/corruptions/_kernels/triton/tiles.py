@@ -2,8 +2,8 @@
 
 A program works on a tile of one image: some rows, and some places in them, which are columns × channels, or
 on places of a single row where they are looked up. Kernels are compiled without fused products; where the
-processor's kernels fuse, `fma` is used. Most are not told that a line is a multiple of 16 bytes: they read
-beside the place that they write, and threads that write 16 bytes would read far from each other.
+processor's kernels fuse, `fma` is used. Most are not specialized to lines of a multiple of 16 bytes: they
+read next to the position that they write, and threads that write 16 bytes would read far from each other.
 """
 
 from __future__ import annotations
