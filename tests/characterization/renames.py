@@ -205,10 +205,10 @@ CHANGED: dict[str, dict[str, str]] = {
             "greyscale is new"
         ),
         r"corruptions as text: stdout": "greyscale is new",
-        r"suites: stdout: .*": ("four suites are new; tests/suites has the digest of each of them"),
+        r"suites: stdout: .*": ("twelve suites are new; tests/suites has the digest of each of them"),
     },
     "definitions": {r"suites: names: \[\]\[\]": "the same suites are new"},
-    "shifts": {r"conditions: shifts": "the shifts of ImageNet-3DCC are new"},
+    "shifts": {r"conditions: shifts": "the shifts of ImageNet-3DCC and streams are new"},
     "make": {r"datasets: kinds": "imagenet-3dcc and imagenet-x are new"},
     "study": {
         r"study: file study/(README\.md|since-2020\.csv: training_data\[\])": (

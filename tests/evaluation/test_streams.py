@@ -231,3 +231,35 @@ def test_scores_of_adapted_models(data: Any, tmp_path: Path) -> None:
     assert found["net"].gain is None
     assert "net+bn" in str(run)
     assert stream_scores(tmp_path)[0].as_dict() == scores.as_dict()
+
+
+def test_the_command_compares_methods_and_lists_them(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    from typer.testing import CliRunner
+
+    from beaufort.cli import app
+
+    torch = pytest.importorskip("torch")
+    images, labels = data
+    (tmp_path / "set").mkdir()
+    np.save(tmp_path / "set" / "images.npy", images)
+    np.save(tmp_path / "set" / "labels.npy", labels)
+    torch.save(_network().state_dict(), tmp_path / "net.pt")
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    words = ["run", "--model", f"torch:{tmp_path / 'net.pt'}", "--set", "arch=python:test_streams:_network"]
+    words += ["--adapt", "source", "--adapt", "tent:lr=0.01", "--data", str(tmp_path / "set")]
+    words += ["--store", str(tmp_path / "store"), "--json"]
+    result = CliRunner().invoke(app, [*words, "--suite", SUITE])
+    assert result.exit_code == 0, result.output
+    (stream,) = json.loads(result.stdout)["streams"]
+    assert {one["model"] for one in stream["models"]} == {"net", "net+tent-lr0.01"}
+    assert {one["passes"] and tuple(one["passes"]) for one in stream["models"]} == {None, (1.0, 1.0)}
+    shown = CliRunner().invoke(app, [*words[:-1], "--suite", SUITE])
+    assert "net+tent-lr0.01" in shown.stdout
+    refused = CliRunner().invoke(app, [*words, "--suite", "cifar10-c"])
+    assert refused.exit_code == 2
+    methods = json.loads(CliRunner().invoke(app, ["ls", "adaptations", "--json"]).stdout)
+    assert methods[1]["options"] == {"lr": 0.001, "optimizer": "adam", "steps": 1}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,7 @@ class Listing(StrEnum):
     datasets = "datasets"
     models = "models"
     filters = "filters"
+    adaptations = "adaptations"
     files = "files"
     grids = "grids"
 
@@ -42,7 +44,7 @@ def ls(
     *,
     as_json: Json = False,
 ) -> None:
-    """List corruptions, suites, datasets, models, image filters, files of the catalog, or grids.
+    """List corruptions, suites, datasets, models, image filters, adaptation methods, files, or grids.
 
     `beaufort ls corruptions weather`
 
@@ -51,7 +53,8 @@ def ls(
     **corruptions**: name, group, whether random, scales with published constants. **suites**: version,
     size, scale, baseline, headline metrics. **datasets**: those that are opened by name, and the kinds that
     are opened by path. **models**: the kinds, and whether what they need is installed. **filters**: image
-    filters that can be applied before a model. **files**: downloads of the catalog, their size, license and
+    filters that can be applied before a model. **adaptations**: methods of `run --adapt` and their published
+    defaults (extra torch). **files**: downloads of the catalog, their size, license and
     origin, and whether they are in the cache. **grids**: reference models of `beaufort testbed`; with a name,
     the settings and groups of one.
     """
@@ -71,6 +74,7 @@ def ls(
             Listing.datasets: _list_datasets,
             Listing.models: _list_models,
             Listing.filters: _list_filters,
+            Listing.adaptations: _list_adaptations,
         }
         listing[kind](as_json)
 
@@ -158,6 +162,25 @@ def _list_models(as_json: bool) -> None:
         typer.echo("\n" + table([("name", "loads"), *names.items()]))
 
 
+def _list_adaptations(as_json: bool) -> None:
+    from beaufort.models.adaptation import METHODS, parse_method
+
+    options = {name: asdict(parse_method(name)) for name in METHODS}
+    if as_json:
+        found = [{"name": name, "options": options[name], "summary": METHODS[name][1]} for name in METHODS]
+        typer.echo(json.dumps(found, indent=2))
+        return
+    _show_options("method", options, {name: summary for name, (_, summary) in METHODS.items()})
+
+
+def _show_options(kind: str, options: Mapping[str, Mapping[str, object]], about: Mapping[str, str]) -> None:
+    rows = [
+        (name, ",".join(f"{key}={_written(value)}" for key, value in options[name].items()), about[name])
+        for name in options
+    ]
+    typer.echo(table([(kind, "options", "description"), *rows]))
+
+
 def _list_filters(as_json: bool) -> None:
     from beaufort.models.filters import filter_kinds
 
@@ -170,11 +193,7 @@ def _list_filters(as_json: bool) -> None:
         found = [{"name": name, "options": options[name], "summary": about[name]} for name in options]
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    rows = [
-        (name, ",".join(f"{key}={_written(value)}" for key, value in options[name].items()), about[name])
-        for name in options
-    ]
-    typer.echo(table([("filter", "options", "description"), *rows]))
+    _show_options("filter", options, about)
 
 
 def _gates(kind: type[object]) -> tuple[str, ...]:
