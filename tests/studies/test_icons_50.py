@@ -1,4 +1,4 @@
-"""What the files of the study of Icons-50 say."""
+"""The files of the study of Icons-50."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ ICONS = 400
 
 
 def made_predictions(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
-    """A network that is right on the first share of the icons; some of its ten classes are unseen."""
+    """Predictions that are correct on the first fraction of the icons; some of the ten classes are unseen."""
     labels = (np.arange(ICONS) % 10).astype(np.uint8)
     predicted = labels.copy()
     right = round(ICONS * share)

@@ -11,7 +11,8 @@ import pytest
 from beaufort.evaluation import RunOptions
 from beaufort.metrics import published_table
 from beaufort.studies import StudySettings
-from beaufort.studies.mnist_c import MODELS, plan
+from beaufort.studies.mnist_c import MODELS, plan, ratios_section
+from beaufort.studies.paper_tables import Measured, ReproducedTable
 from beaufort.studies.predictions import read_predictions
 from tests.studies.rehearsal import Rehearsal
 
@@ -109,3 +110,27 @@ def test_differences_are_explained(mnist_c: Rehearsal) -> None:
     mnist_c.again(only=["page"])
     assert "a rehearsal &lt;b&gt;" in (mnist_c.folder / "index.html").read_text()
     assert "| a rehearsal <b> |" in (mnist_c.folder / "README.md").read_text()
+
+
+def test_the_published_ratios_follow_from_the_published_table() -> None:
+    results = Path(__file__).parents[2] / "results" / "mnist-c"
+    paper = published_table("mnist-c-figure3")
+    rows = {
+        row["corruption"]: {
+            name: Measured(
+                float(row[name]) / 100,
+                0,
+                0,
+                None,
+                0,
+                0,
+                paper[name][row["corruption"].replace("none", "clean")],
+            )
+            for name in paper
+        }
+        for row in csv.DictReader((results / "fig3.csv").open())
+    }
+    section = ratios_section(ReproducedTable("fig3", "", "corruption", tuple(paper), rows))
+    page = (results / "README.md").read_text(encoding="utf-8")
+    assert section.text in page
+    assert all(f"| {' | '.join(map(str, row))} |" in page for row in section.rows)
