@@ -109,7 +109,7 @@ def test_tables_of_the_paper_have_ones_own_networks_below(tmp_path: Path) -> Non
     own = next(line for line in page if line.startswith("| resnet50_224 |"))
     own_mce = next(
         row
-        for row in csv.DictReader(scores.open())
+        for row in csv.DictReader(scores.read_text().splitlines())
         if (row["model"], row["metric"]) == ("resnet50_224", "mce")
     )
     assert own.split(" | ")[2] == f"{100 * float(own_mce['value']):.1f}"

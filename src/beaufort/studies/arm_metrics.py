@@ -129,6 +129,8 @@ def _metrics(
         **{f"{g} CE": np.mean([ces[name] for name in some], axis=0) for g, some in groups.items() if some},
         **{f"{name} CE": ces[name] for name in names},
     }
+    if not settings.severities:  # the metric of MNIST-C
+        metrics["mean error"] = np.mean([clean, *(sums[name] for name in names)], axis=0)
     return {name: 100 * values for name, values in metrics.items()}
 
 

@@ -24,7 +24,7 @@ from beaufort.studies.study_file import StudySettings
 from beaufort.studies.study_page import PageLink, PageSection, StudyPage
 from beaufort.studies.study_tasks import Log, StudyTask
 
-_METRICS = ("clean error", "mCE", "relative mCE", *(f"{name} CE" for name in GROUPS))
+_METRICS = ("clean error", "mean error", "mCE", "relative mCE", *(f"{name} CE" for name in GROUPS))
 
 
 def plan(settings: StudySettings, only: Sequence[str], log: Log) -> list[list[StudyTask]]:
@@ -121,14 +121,17 @@ def _section(
     metrics = ", ".join(figure_metrics(settings, finding.name))
     changes = f"Change of each arm from its control, with intervals: {metrics}"
     names = [name for name in (f"{finding.name}.svg", beside) if name in drawn]
-    head, rows = ("data", "arm", "seeds", "ΔmCE", "better, worse", *_METRICS), []
+    shown = [
+        name for name in _METRICS if name != "mean error" or any(name in row.numbers for row in finding.rows)
+    ]
+    head, rows = ("data", "arm", "seeds", "ΔmCE", "better, worse", *shown), []
     for row in finding.rows:
         change = row.differences.get("mCE")
         rows.append(
             (
                 *(row.group, row.arm, str(row.seeds), "control" if change is None else signed(change)),
                 f"{row.count('better')}, {row.count('worse')} of {len(row.flips)}" if row.flips else "",
-                *(f"{row.numbers[name].value:.1f}" if name in row.numbers else "" for name in _METRICS),
+                *(f"{row.numbers[name].value:.1f}" if name in row.numbers else "" for name in shown),
             )
         )
     return PageSection(

@@ -37,6 +37,7 @@ _COMPARISON = re.compile(
 )
 _METRICS = (
     "clean error",
+    "mean error",
     "mCE",
     "relative mCE",
     "noise CE",
