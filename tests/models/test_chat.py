@@ -312,7 +312,7 @@ def test_budget(service: ChatService, load: Any) -> None:
     model = load(prices=prices, budget=5)
     model(images)
     assert len(service.requests) == 40
-    assert "cost of all its requests so far: 4.4" in model.cost_note()
+    assert "cost of all its requests so far: 4.4" in model.cost_note(model.usage())
     service.answer = lambda *_: Reply({"choices": [{"message": {"content": "cat"}}]})
     with pytest.raises(ModelError, match="does not count tokens"):
         load(prices=prices, budget=99, seed=1)(images[:1])

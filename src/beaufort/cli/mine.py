@@ -16,6 +16,7 @@ from beaufort.cli._evaluation import predictions_bar
 from beaufort.cli._options import (
     Labels,
     ModelOptions,
+    Models,
     Output,
     RequiredModel,
     RequiredModels,
@@ -32,6 +33,10 @@ app = typer.Typer(
 Set = Annotated[
     str,
     typer.Argument(metavar="SET", help="Output of `beaufort mine export`, or imagenet-d:DIRECTORY."),
+]
+
+ReviewFile = Annotated[
+    Path | None, typer.Option("--review", help="Review of the images, from `beaufort review create`.")
 ]
 
 
@@ -173,15 +178,91 @@ def select(
 
 
 @app.command()
+def screen(
+    images: Annotated[Path, typer.Argument(help="Directory with kept.csv, from `beaufort mine select`.")],
+    *,
+    model: Models = None,
+    options: ModelOptions = None,
+    review: ReviewFile = None,
+    labels: Labels = None,
+    seed: Seed = None,
+) -> None:
+    """Remove unsuitable images before people review the others, and measure the errors of doing so.
+
+    `beaufort mine screen images/ --model open_clip:ViT-B-32/laion2b_s34b_b79k --model chat:http://127.0.0.1:8000/v1#llava`
+
+    `beaufort mine screen images/ --review chairs.review` compares the stored decisions with those of people.
+
+    Three checks, each optional: the category must be among the top most similar ones (a model such as
+    open_clip); a chat model must not answer "no" when it is asked whether the image shows the category; and
+    an image must not nearly equal an earlier one of its category. Decisions are stored in
+    IMAGES/screening.csv. IMAGES/screened.csv, the input of `beaufort review create`, has the images that
+    passed and a random sample of the others.
+
+    Options: top (5); hash_bits, the largest difference between perceptual hashes of duplicates (4; none:
+    off); embedding, the smallest cosine between embeddings of duplicates (off; requires open_clip); audit,
+    the number of removed images in the review (100); those of chat models; and device.
+    """
+    from beaufort.mining import screen_images
+    from beaufort.mining.screening import CHECKS, SCREENED
+
+    if review is not None:
+        _show_screening_errors(images, review)
+        return
+    given = model_options(options)
+    own = {name: given.pop(name) for name in ("top", "hash_bits", "embedding", "audit") if name in given}
+    chats = [name for name in model or () if name.startswith("chat:")]
+    others = [name for name in model or () if name not in chats]
+    if len(chats) > 1 or len(others) > 1:
+        raise OptionError("--model may be given once for a chat model and once for another model")
+    for_model = {name: given[name] for name in ("device",) if name in given} if others else {}
+    if not chats and (unknown := [name for name in given if name not in for_model]):
+        raise OptionError(f"unknown option {unknown[0]!r}; options of chat models require --model chat:…")
+    if chats and not chats[0].startswith("chat:transformers:"):
+        given.pop("device", None)
+    with progress_bar("screen") as show:
+        found = screen_images(
+            images,
+            model=others[0] if others else None,
+            chat=chats[0] if chats else None,
+            seed=seed or 0,
+            model_options=for_model,
+            chat_options=given,
+            progress=show,
+            **own,
+            **parse_labels(labels, []),
+        )
+    passed = sum(one.passed for one in found.images)
+    rows = [("removed by", "images"), *((check, f"{found.removed(check):,}") for check in CHECKS)]
+    typer.echo(table(rows))
+    audited = sum(one.audited for one in found.images)
+    typer.echo(f"{passed:,} of {counted(len(found.images), 'image')} passed; {audited:,} others are audited")
+    for note in found.notes:
+        typer.echo(f"note: {printable(note)}", err=True)
+    typer.echo(f"next:\n  beaufort review create NAME.review {printable(images / SCREENED)}")
+
+
+def _show_screening_errors(images: Path, review: Path) -> None:
+    from beaufort.mining import read_screening, screening_errors
+
+    found = screening_errors(read_screening(images), review)
+    rows = [("part", "kind", "images", "reviewed", "accepted by people")]
+    for one in found.parts:
+        accepted = "" if one.accepted is None else f"{one.accepted:.1%}"
+        rows.append((one.check, one.kind or "all", f"{one.images:,}", f"{one.reviewed:,}", accepted))
+    typer.echo(table(rows))
+    typer.echo(f"precision {found.precision:.1%}; recall {found.recall:.1%} (similarity and label checks)")
+    if found.undecided:
+        typer.echo(f"omitted {counted(found.undecided, 'image')} without a decision")
+
+
+@app.command()
 def export(
     images: Annotated[Path, typer.Argument(help="Directory written by `beaufort mine generate`.")],
     selection: Annotated[Path, typer.Argument(help="selection.csv of `beaufort mine select`.")],
     output: Annotated[Path, typer.Argument(help="New directory for the set.")],
     *,
-    review: Annotated[
-        Path | None,
-        typer.Option(help="Review of the selected images; only accepted images are exported."),
-    ] = None,
+    review: ReviewFile = None,
     layout: Annotated[
         str, typer.Option(help="imagenet-d: KIND/CATEGORY/ID.png; image-folder: CATEGORY/ID.png.")
     ] = "imagenet-d",
@@ -189,6 +270,8 @@ def export(
     options: ModelOptions = None,
 ) -> None:
     """Export a set to publish: images, metadata, checksums and a datasheet.
+
+    With a review, only accepted images are exported.
 
     `beaufort mine export images/ selection/selection.csv chairs/ --review chairs.review --set license=CC0`
 

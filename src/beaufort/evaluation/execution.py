@@ -346,7 +346,7 @@ def expected_costs(plan: Plan) -> Iterator[str]:
         if cell.gaps and cell.model.spec.outcomes:
             missing[cell.model] = missing.get(cell.model, 0) + cell.images
     for model, count in missing.items():
-        yield _chat_model(model).cost_note(expected=count)
+        yield _chat_model(model).expected_note(count)
 
 
 def _failure(plan: Plan, failure: TaskFailure) -> str:

@@ -38,6 +38,15 @@ from beaufort.mining.plan import (
     write_plan,
 )
 from beaufort.mining.predictions import SetPredictions, mined_suite, predict_set
+from beaufort.mining.screening import (
+    ReviewedPart,
+    ScreenedImage,
+    Screening,
+    ScreeningErrors,
+    read_screening,
+    screen_images,
+    screening_errors,
+)
 from beaufort.mining.selection import (
     MinedSelection,
     SelectedImage,
@@ -89,6 +98,10 @@ __all__ = [
     "OmittedImage",
     "PlanItem",
     "RetouchGenerator",
+    "ReviewedPart",
+    "ScreenedImage",
+    "Screening",
+    "ScreeningErrors",
     "SelectedImage",
     "SetImage",
     "SetPredictions",
@@ -116,10 +129,13 @@ __all__ = [
     "read_names",
     "read_omitted",
     "read_plan",
+    "read_screening",
     "read_selection",
     "score_choices",
     "score_reply",
     "score_set",
+    "screen_images",
+    "screening_errors",
     "select",
     "select_images",
     "train_conditional",

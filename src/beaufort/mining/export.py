@@ -21,6 +21,7 @@ from beaufort.mining.generation import GeneratedImage, read_image_facts, read_om
 from beaufort.mining.plan import MiningError
 from beaufort.mining.predictions import find_labels
 from beaufort.mining.review import ImageDecision, Review, decisions, open_review, review_status
+from beaufort.mining.screening import DECISIONS, ScreenedImage, read_screening
 from beaufort.mining.selection import SelectedImage, read_selection
 
 LAYOUTS = ("imagenet-d", "image-folder")
@@ -37,6 +38,8 @@ class _Row:
     image: GeneratedImage
     selected: SelectedImage
     decision: ImageDecision | None
+    screened: ScreenedImage | None
+    """Result of the screening, if there was one."""
 
 
 def export_set(
@@ -132,6 +135,7 @@ def _rows(
     images: Path, listed: Sequence[SelectedImage], reviewed: Mapping[str, ImageDecision] | None
 ) -> Iterator[_Row]:
     """Yield the images that are kept and, with a review, accepted; an error if one has changed."""
+    screened = _screened(images)
     generators: dict[str, Mapping[str, Any]] = {}  # shared by images, of which there may be a million
     for one in listed:
         if not one.kept:
@@ -139,6 +143,9 @@ def _rows(
         decision = None
         if reviewed is not None:
             decision = reviewed.get(one.file)
+            found = screened.get(one.file)
+            if decision is None and found is not None and not (found.passed or found.audited):
+                continue
             if decision is None:
                 raise MiningError(f"{one.file} is not in the review; review the list of this selection")
             if decision.category != one.category:
@@ -163,7 +170,19 @@ def _rows(
                 f"{one.file} as {one.category!r} was generated as {image.item.file}; select again"
             )
         text = json.dumps(image.generator, sort_keys=True)
-        yield _Row(replace(image, generator=generators.setdefault(text, image.generator)), one, decision)
+        yield _Row(
+            replace(image, generator=generators.setdefault(text, image.generator)),
+            one,
+            decision,
+            screened.get(one.file),
+        )
+
+
+def _screened(images: Path) -> dict[str, ScreenedImage]:
+    """Return the results of the last screening by file; empty if there was none."""
+    if not (images / DECISIONS).is_file():
+        return {}
+    return {one.file: one for one in read_screening(images).images}
 
 
 def _decisions(review: Review, images: Path, decided_only: bool) -> dict[str, ImageDecision]:
@@ -207,11 +226,20 @@ def _metadata_file(files: Mapping[str, _Row]) -> bytes:
             "votes_yes": pa.array([one and one.yes for one in votes], pa.int32()),
             "votes_no": pa.array([one and one.no for one in votes], pa.int32()),
             "settled": pa.array([one and one.settled for one in votes], pa.bool_()),
+            **_screening_column(files),
         }
     )
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
     return buffer.getvalue()
+
+
+def _screening_column(files: Mapping[str, _Row]) -> dict[str, list[str | None]]:
+    """Return whether each image `passed` the screening, or the check that removed it, if there was one."""
+    screened = [row.screened for row in files.values()]
+    if not any(screened):
+        return {}
+    return {"screening": [None if one is None else one.removed_by or "passed" for one in screened]}
 
 
 def _json(value: Any) -> bytes:
@@ -242,6 +270,7 @@ def _datasheet(
         "mining/datasheet.md",
         **texts,
         items=items,
+        screened=Counter(row.screened.removed_by or "passed" for row in rows if row.screened is not None),
         generated=len(listed),
         omitted=Counter(omitted.values()),
         kept=sum(one.kept for one in listed),

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -149,44 +150,61 @@ def load(
     if question is not None and question.count(_NAMES) != (answer == "choice"):
         rule = "contain" if answer == "choice" else "not contain"
         raise OptionError(f"question must {rule} {_NAMES} with answer={answer}, got {question!r:.80}")
-    remote = not text.startswith("transformers:")
-    client = {
-        "version": version,
-        "token": token,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "timeout": timeout,
-        "retries": retries,
-        "per_minute": per_minute,
-        "device": device,
-        "dtype": dtype,
-        "requests": 8 if requests is None and remote else requests,
-    }
-    chat = load_chat_model(text, **{name: value for name, value in client.items() if value is not None})
+    asker = open_chat(
+        text,
+        budget=budget,
+        prices=prices,
+        replies=replies,
+        version=version,
+        token=token,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout=timeout,
+        retries=retries,
+        requests=requests,
+        per_minute=per_minute,
+        device=device,
+        dtype=dtype,
+    )
     classes = _names_of_classes(names, synonyms)
-    facts = {name: value for name, value in chat.facts.items() if name not in _IDENTITY}
     asked = _Questions(
         question or _QUESTIONS[answer], answer == "choice", candidates, orders, validate_integer("seed", seed)
     )
-    default_name = str(facts["name"]) + ("" if candidates is None else f"-{candidates}-way")
+    default_name = asker.name + ("" if candidates is None else f"-{candidates}-way")
     spec_options: Any = {**options, "classes": (*names, *OUTPUTS)}
     spec = make_spec(
         spec_options,
         default_name=default_name,
         source=f"chat:{text}",
         base=RAW_IMAGES,
-        weights=chat.weights,
+        weights=asker.chat.weights,
         details={
-            "chat": {**facts, **vars(asked)},
+            "chat": {**asker.facts, **vars(asked)},
             "class_names": [list(some) for some in classes],
             "outcomes": list(OUTPUTS),
         },
     )
+    return ChatClassifier(spec, asked, classes, asker, NameMatcher(classes))
+
+
+def open_chat(
+    text: str,
+    *,
+    budget: float | None = None,
+    prices: Sequence[float] | None = None,
+    replies: str | Path | None = None,
+    requests: int | None = None,
+    **options: Any,
+) -> ChatAsker:
+    """Return a chat model whose replies are kept; arguments are those of `load`, None for the default."""
     money = _Money.of(budget, prices)
+    if requests is None and not text.removeprefix("chat:").startswith("transformers:"):
+        requests = 8
+    given = {name: value for name, value in {**options, "requests": requests}.items() if value is not None}
+    chat = load_chat_model(text, **given)
     kept = ReplyFile(Path(replies) if replies is not None else cache_folder() / "replies.sqlite")
-    identity = json.dumps({**facts, "weights": chat.weights}, sort_keys=True)
-    asker = _Asker(chat, kept, identity, money, spec.name)
-    return ChatClassifier(spec, chat, asked, classes, asker, NameMatcher(classes))
+    facts = {name: value for name, value in chat.facts.items() if name not in _IDENTITY}
+    return ChatAsker(chat, kept, facts, money)
 
 
 def _names_of_classes(
@@ -289,22 +307,51 @@ _Asked = tuple[str, NDArray[np.uint8], str]
 
 
 @dataclass(eq=False)
-class _Asker:
+class ChatAsker:
     """Asks questions that the file of replies does not have, within the budget."""
 
     chat: ChatModel
     kept: ReplyFile
-    identity: str
+    facts: Mapping[str, Any]
+    """Name and options of the model."""
     money: _Money
-    name: str
     _open: int = 0
     """Number of requests that are not answered yet."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return str(self.facts["name"])
+
+    @cached_property
+    def identity(self) -> str:
+        """All that replies depend on beside the image and the question."""
+        return json.dumps({**self.facts, "weights": self.chat.weights}, sort_keys=True)
 
     def key(self, image: NDArray[np.uint8], question: str) -> str:
         """Return the digest of everything that a reply depends on."""
         head = f"{self.identity}\0{question}\0{image.shape}\0".encode()
         return sha256(head + np.ascontiguousarray(image).tobytes()).hexdigest()
+
+    def usage(self) -> Usage:
+        """Return the requests and tokens of the model, over all runs with the same file of replies."""
+        return self.kept.usage(self.identity)
+
+    def cost_note(self, before: Usage) -> str:
+        """Return a sentence on requests, tokens and cost since `before`."""
+        usage, money = self.usage(), self.money
+        new = Usage(*(now - then for now, then in zip(usage, before, strict=True)))
+        return (
+            f"{self.name} sent {counted(new.requests, 'request')} ({new.input_tokens:,} input and "
+            f"{new.output_tokens:,} output tokens)"
+            + ("" if money.prices is None else f" at a cost of {money.cost(new):.4g}{self.total(usage)}")
+        )
+
+    def total(self, usage: Usage) -> str:
+        """Return the cost of all requests so far, as the end of a sentence; empty without prices."""
+        cost = self.money.cost(usage)
+        return "" if self.money.prices is None else f"; cost of all its requests so far: {cost:.4g}"
 
     def ask(self, asked: Sequence[_Asked]) -> dict[str, ChatReply]:
         """Return the replies by key."""
@@ -348,10 +395,9 @@ class ChatClassifier:
     """A `Model` that asks a chat model for the class of each image."""
 
     spec: ModelSpec
-    chat: ChatModel
     _questions: _Questions
     _names: Names
-    _asker: _Asker
+    _asker: ChatAsker
     _matcher: NameMatcher
     _about: tuple[tuple[str, ...], NDArray[np.int64], LabelSpace] | None = None
     """Ids, labels and label space of the images of the next call."""
@@ -359,7 +405,7 @@ class ChatClassifier:
     @property
     def device(self) -> str:
         """The device, or `remote`."""
-        return str(getattr(self.chat, "device", "remote"))
+        return str(getattr(self._asker.chat, "device", "remote"))
 
     def for_images(self, ids: Sequence[str], labels: NDArray[np.int64], space: LabelSpace) -> ChatClassifier:
         """Return the model for a call with images of these ids and labels.
@@ -371,24 +417,20 @@ class ChatClassifier:
 
     def usage(self) -> Usage:
         """Return the requests and tokens of this model, over all runs with the same file of replies."""
-        return self._asker.kept.usage(self._asker.identity)
+        return self._asker.usage()
 
-    def cost_note(self, before: Usage = Usage(), expected: int = 0) -> str:  # noqa: B008
-        """Return a sentence on requests, tokens and cost since `before`, or of `expected` new predictions."""
+    def cost_note(self, before: Usage) -> str:
+        """Return a sentence on requests, tokens and cost since `before`."""
+        return self._asker.cost_note(before)
+
+    def expected_note(self, predictions: int) -> str:
+        """Return a sentence on the number of requests for so many predictions, and their cost."""
         usage, money = self.usage(), self._asker.money
-        new = Usage(*(now - then for now, then in zip(usage, before, strict=True)))
-        total = "" if money.prices is None else f"; cost of all its requests so far: {money.cost(usage):.4g}"
-        if expected:
-            requests = expected * (2 if self._questions.orders == "both" else 1)
-            each = money.cost(usage) / max(1, usage.requests)
-            about = f", about {requests * each:.4g} at the mean cost so far" if each else ""
-            return f"{self.spec.name} needs at most {counted(requests, 'request')}{about}{total}"
-        return (
-            f"{self.spec.name} sent {counted(new.requests, 'request')} ({new.input_tokens:,} input and "
-            f"{new.output_tokens:,} output tokens)"
-            + ("" if money.prices is None else f" at a cost of {money.cost(new):.4g}")
-            + total
-        )
+        requests = predictions * (2 if self._questions.orders == "both" else 1)
+        cost = requests * money.cost(usage) / max(1, usage.requests)
+        about = f", about {cost:.4g} at the mean cost so far" if cost else ""
+        many = counted(requests, "request")
+        return f"{self._asker.name} needs at most {many}{about}{self._asker.total(usage)}"
 
     def __call__(self, images: Images) -> Logits:
         """Return float32 logits `(n, classes + OUTPUTS)` of uint8 images `(n, h, w, 1 or 3)`."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort._core.optional import require
@@ -36,6 +39,66 @@ def load(
         pretrained: False initializes the weights randomly.
         **options: see `TorchOptions`; classes `imagenet-1k` uses the names of open_clip.
     """
+    opened = _open(text, templates, options, pretrained=pretrained)
+    clip, embeddings = opened.clip, opened.texts
+    options.update({"classes": opened.names, "device": opened.device})
+    return from_module(
+        clip,
+        run=lambda images: clip.logit_scale.exp() * clip.encode_image(images, normalize=True) @ embeddings,
+        default_name=text.replace("/", "."),
+        source=f"open_clip:{text}",
+        base=_preprocessing(opened.library.get_model_preprocess_cfg(clip)),
+        details={
+            "architecture": f"open_clip:{opened.architecture}",
+            "class_names": list(opened.names),
+            "templates": list(opened.prompts),
+        },
+        **options,
+    )
+
+
+def load_embedder(
+    text: str,
+    *,
+    templates: str | Path | Sequence[str] = ("a photo of a {}.",),
+    pretrained: bool = True,
+    **options: Unpack[TorchOptions],
+) -> tuple[Network, NDArray[np.float32]]:
+    """Return a network from images to embeddings of length 1, and the embeddings of classes, one per row.
+
+    The arguments are those of `load`.
+    """
+    opened = _open(text, templates, options, pretrained=pretrained)
+    clip = opened.clip
+    options.update({"classes": None, "device": opened.device})
+    network = from_module(
+        clip,
+        run=lambda images: clip.encode_image(images, normalize=True),
+        default_name=text.replace("/", "."),
+        source=f"open_clip:{text}",
+        base=_preprocessing(opened.library.get_model_preprocess_cfg(clip)),
+        details={"architecture": f"open_clip:{opened.architecture}", "embeds": True},
+        **options,
+    )
+    return network, np.ascontiguousarray(opened.texts.float().cpu().numpy().T)
+
+
+class _Opened(NamedTuple):
+    """A model of open_clip with the embeddings of its classes."""
+
+    library: Any
+    clip: Any
+    texts: Any
+    """A column for each class."""
+    architecture: str
+    names: tuple[str, ...]
+    prompts: tuple[str, ...]
+    device: Any
+
+
+def _open(
+    text: str, templates: str | Path | Sequence[str], options: TorchOptions, *, pretrained: bool
+) -> _Opened:
     library = require("open_clip", "open_clip", what="open_clip models")
     architecture, _, weights = text.partition("/")
     validate_choice("architecture of open_clip", architecture, library.list_models())
@@ -56,27 +119,14 @@ def load(
         ).eval()
     except (RuntimeError, OSError, ValueError) as error:
         raise ModelError(f"open_clip cannot load {text!r}: {' '.join(str(error).split()):.300}") from None
-    embeddings = library.build_zero_shot_classifier(
+    texts = library.build_zero_shot_classifier(
         clip,
         library.get_tokenizer(architecture),
         classnames=list(names),
         templates=list(prompts),
         device=device,
     )
-    options.update({"classes": names, "device": device})
-    return from_module(
-        clip,
-        run=lambda images: clip.logit_scale.exp() * clip.encode_image(images, normalize=True) @ embeddings,
-        default_name=text.replace("/", "."),
-        source=f"open_clip:{text}",
-        base=_preprocessing(library.get_model_preprocess_cfg(clip)),
-        details={
-            "architecture": f"open_clip:{architecture}",
-            "class_names": list(names),
-            "templates": list(prompts),
-        },
-        **options,
-    )
+    return _Opened(library, clip, texts, architecture, names, prompts, device)
 
 
 def _check_weights(weights: str, tags: list[str], architecture: str) -> None:

@@ -326,6 +326,8 @@ def evaluate(
 def _costs(planned: Plan) -> tuple[ModelCost, ...]:
     """Return the latency and the memory of the models, for copies of the first image."""
     lazy = list({id(cell.model): cell.model for cell in planned.cells}.values())
+    if chat := [model.spec.name for model in lazy if model.spec.outcomes]:
+        raise OptionError(f"time measures networks; {chat[0]} is a chat model, whose replies are kept")
     _, image = planned.source.first_image
     return measure_costs(lazy, np.stack([image] * (planned.options.batch_size or 1)))
 
