@@ -169,6 +169,10 @@ def test_what_does_not_go_with_streams_is_rejected(data: Any, tmp_path: Path) ->
     with pytest.raises(OptionError, match="precision"):
         evaluate(Counting(), SUITE, data, options=RunOptions(precision=5))
     images, labels = data
+    np.save(tmp_path / "fog.npy", np.concatenate([images] * 5))
+    np.save(tmp_path / "labels.npy", np.tile(labels, 5))
+    with pytest.raises(OptionError, match="clean images"):
+        evaluate(Counting(), SUITE, f"cifar10-c:{tmp_path}")
     run = evaluate(Counting(), SUITE, (images[:20], labels[:20]), tmp_path)
     with pytest.raises(OptionError, match="streams"):
         run.scores()

@@ -68,9 +68,8 @@ class ImageSource:
 
     def streamed(self, stream: Stream) -> ImageSource:
         """Return the images in the order of a stream, with ids that have their position and condition."""
-        if self.label_sets is not None or self.stored:
-            what = "label sets" if self.label_sets is not None else "stored corrupted images"
-            raise OptionError(f"streams cannot be used with {what}; pass clean images with one label each")
+        if self.label_sets is not None:
+            raise OptionError("streams cannot be used with label sets; pass images with one label each")
         whole = self.dataset
         schedule = stream.schedule(whole.labels[: self.count])
         dataset = replace(
@@ -290,6 +289,8 @@ def _sources_of(
     strict = finder.options.strict
     stored = stored_set(spec, strict=strict) if spec is not None else None
     published = _published_shifts(suite)
+    if stored is not None and suite.streamed:
+        raise OptionError(f"streams corrupt clean images themselves; pass these instead of {stored.location}")
     if stored is not None and (suite.corruptions or published) and not stored.has_sequences:
         yield from _stored_sources(suite, stored, clean, finder, name)
         return
