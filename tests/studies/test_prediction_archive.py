@@ -86,7 +86,7 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
 
 def rebuilt(study: str, committed: Path, folder: Path) -> list[str]:
     """Write the page of a study from the committed predictions; return the files that differ."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for name in (ARCHIVE, "study.json"):
         shutil.copy(committed / name, folder / name)
     reproduce(study, folder, only=["page"])
@@ -120,6 +120,25 @@ def test_the_page_about_icons_follows_from_its_predictions(tmp_path: Path) -> No
 @pytest.mark.nightly
 def test_the_page_about_enhancements_follows_from_its_predictions(tmp_path: Path) -> None:
     assert rebuilt("imagenet-c-enhancements", RESULTS / "enhancements", tmp_path / "enhancements") == []
+
+
+def test_the_page_of_a_study_of_ones_own_follows_from_its_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(RESULTS.parent)  # the page names the study's file
+    committed, folder = RESULTS / "mnist-c-recipe", tmp_path / "recipe"
+    folder.mkdir()
+    shutil.copy(committed / "study.yaml", folder)
+    assert rebuilt("results/mnist-c-recipe/study.yaml", committed, folder) == []
+
+
+def test_the_page_about_mined_digits_follows_from_its_tables(tmp_path: Path) -> None:
+    pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+    folder = tmp_path / "mined-digits"
+    shutil.copytree(RESULTS / "mined-digits", folder)
+    (folder / "README.md").unlink()
+    reproduce("mined-digits", folder, only=["page"])
+    assert (folder / "README.md").read_bytes() == (RESULTS / "mined-digits" / "README.md").read_bytes()
 
 
 def test_results_are_small() -> None:

@@ -282,7 +282,8 @@ def study_files(folder: Path, settings: StudySettings) -> Iterator[tuple[str, by
     """Yield the page and the image of samples, once the evaluation exists."""
     if (folder / "evaluation" / "index.html").is_file():
         yield "README.md", _page(folder).markdown().encode()
-        yield "samples.png", _samples(folder)
+        if (folder / "images").is_dir():  # not committed
+            yield "samples.png", _samples(folder)
 
 
 def _check(folder: Path) -> CheckedRuns:
@@ -308,7 +309,8 @@ def _page(folder: Path) -> StudyPage:
         "kept": sum(int(row["kept"]) for row in _rows(folder / "selection" / "selection.csv")),
     }
     texts = definition("mined-digits")
-    accuracy = [
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    rows["accuracy"] = [
         (
             *(row["model"], "surrogate" if row["role"] == "surrogate" else ""),
             *(_interval(row, "unfiltered"), _interval(row, "kept")),
@@ -316,7 +318,7 @@ def _page(folder: Path) -> StudyPage:
         )
         for row in models
     ]
-    steps = [
+    rows["surrogates"] = [
         (
             *(row["surrogates"], f"{100 * float(row.get('fraction_kept') or row['share_kept']):.1f}"),
             *(_interval(row, "accuracy"), _interval(row, "step")),
@@ -327,28 +329,7 @@ def _page(folder: Path) -> StudyPage:
         title=texts["title"],
         facts={name: text.format(**values) for name, text in texts["facts"].items()},
         rule=texts["about"],
-        sections=[
-            PageSection(
-                id="samples",
-                title="Samples",
-                figures={"samples.png": "Samples: a column for each digit, a row for each nuisance"},
-            ),
-            PageSection(
-                id="accuracy",
-                title="Accuracy in percent, with 95 % intervals",
-                head=("model", "", "all images", "selected by the surrogates", "selected and accepted"),
-                rows=accuracy,
-                remark=texts["models"],
-            ),
-            PageSection(
-                id="surrogates",
-                title="Number of surrogates",
-                text=texts["surrogates"],
-                head=("surrogates", "images selected, %", "accuracy of the others, %", "step, points"),
-                rows=steps,
-                remark=texts["links"],
-            ),
-        ],
+        sections=[PageSection(**one, rows=rows.get(one["id"], ())) for one in texts["sections"]],
         runs=_check(folder),
         rehearse=read_record(folder)["rehearse"],
     )
