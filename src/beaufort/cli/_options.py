@@ -314,11 +314,20 @@ def parse_intervals(texts: list[str] | None, **defaults: float) -> dict[str, Any
     return values
 
 
-def parse_trend(texts: list[str] | None, *, knee: bool = False) -> tuple[list[str] | None, dict[str, Any]]:
-    """Return the models that `--trend` fits on, and the arguments `x`, `scale` and `knee` of the fit."""
+def parse_trend(
+    texts: list[str] | None, *, knee: bool = False, several: bool = False
+) -> tuple[list[str] | None, dict[str, Any]]:
+    """Return the models that `--trend` fits on, and the arguments `x`, `scale` and `knee` of the fit.
+
+    Args:
+        texts: the values that were passed.
+        knee: whether the command has the key `knee`.
+        several: whether `x` may be repeated; then it is a list if it is.
+    """
     keys = ["x", "fit", "axis", *(["knee"] if knee else [])]
-    values = parse_keys("--trend", texts, keys, lists=["fit"])
-    arguments = {"x": values.get("x"), "scale": values.get("axis", "logit")}
+    values = parse_keys("--trend", texts, keys, lists=["fit", *(["x"] if several else [])])
+    x = values.get("x")
+    arguments = {"x": x[0] if several and x and len(x) == 1 else x, "scale": values.get("axis", "logit")}
     if knee:
         arguments["knee"] = _knee(values.get("knee", "auto"))
     return values.get("fit"), arguments

@@ -27,6 +27,7 @@ from beaufort.cli._options import (
     Select,
     Shift,
     Store,
+    Suite,
     Trend,
     model_options,
     parse_intervals,
@@ -268,6 +269,9 @@ def robustness(
     test sets and the choice of models that the trend is fitted on. The prediction interval covers the
     scatter of these models around the trend: a model is above or below if it lies outside. Keys of
     `--intervals`: level, and resamples and seed without `--pairs`.
+
+    `--trend x=val,x=SETTING` predicts from the accuracies on several in-distribution test sets, for models
+    that were not all trained on ImageNet alone.
     """
     if pairs is not None:
         if trend is not None:
@@ -277,7 +281,7 @@ def robustness(
     from beaufort.testbed import effective_robustness
     from beaufort.testbed.json_values import rho_dict
 
-    fit_on, arguments = parse_trend(trend, knee=True)
+    fit_on, arguments = parse_trend(trend, knee=True, several=True)
     loaded = _load_grid(grid, fit_on=fit_on, images=_image_counts(n))
     arguments |= parse_intervals(intervals, level=0.95, resamples=1000, seed=_SEED)
     chosen = effective_robustness(loaded, shift or loaded.default_shift(), select=select or (), **arguments)
@@ -288,7 +292,8 @@ def robustness(
     rows = []
     for one in sorted(result["models"], key=lambda one: -(one["rho"] if one["rho"] is not None else -1e9)):
         beyond = "extrapolated" if one["extrapolated"] else ""
-        accuracies = f"{one['x']:.2f}", f"{one['y']:.2f}"
+        cleans = (one["x"], *one.get("x_further", ()))
+        accuracies = ", ".join(f"{clean:.2f}" for clean in cleans), f"{one['y']:.2f}"
         place = "" if one["percentile"] is None else f"{min(max(one['percentile'], 0.1), 99.9):.1f}"
         names = one["type"], printable(one["model"])
         rows.append((_points(one), one["verdict"], place, *accuracies, beyond, *names))
@@ -399,6 +404,55 @@ def correlate(
             f"\nomitted (too few models with an accuracy, or equal accuracies for all models):  "
             f"{printable(', '.join(missing))}"
         )
+
+
+@app.command()
+def agreement(
+    store: Annotated[str, typer.Argument(help="Directory or URL of a store.")],
+    *,
+    suite: Suite = None,
+    model: Models = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate accuracies under shifts without labels, from how often models agree.
+
+    `beaufort testbed agreement results --suite my-shifts`
+
+    Labels of clean images are used, those of shifted images are not. The estimates follow a line through the
+    agreements of all pairs of at least three models (agreement-on-the-line); they are reliable only if the
+    agreements lie on a line. Measured accuracies are printed for comparison where labels exist.
+    """
+    from beaufort.testbed import agreement_lines
+    from beaufort.testbed.agreement import RELIABLE_R2
+    from beaufort.testbed.json_values import agreement_dict
+
+    found = agreement_lines(store, suite=suite, models=model)
+    if as_json:
+        print_json({"shifts": [agreement_dict(one) for one in found]})
+        return
+    for one in found:
+        typer.echo(
+            f"{printable(one.shifted)} ({one.images[1]:,} images) over {printable(one.clean)}: agreements of "
+            f"{counted(one.pairs, 'pair')} have slope {one.line.slope:.3f}, r² {one.line.r2:.3f}"
+        )
+        rows = [
+            (printable(row.model), *map(_percentage, (row.clean, row.estimated, row.on_line, row.measured)))
+            for row in one.models
+        ]
+        typer.echo(table([("model", "clean", "estimated", "on the line", "measured"), *rows]))
+        if one.error is not None:
+            typer.echo(f"mean absolute error of the estimates: {one.error:.2f} points")
+        if not one.reliable:
+            typer.echo(
+                f"warning: the agreements on {printable(one.shifted)} do not lie on a line (r² below "
+                f"{RELIABLE_R2}); do not rely on the estimates",
+                err=True,
+            )
+        typer.echo()
+
+
+def _percentage(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} %"
 
 
 @app.command()

@@ -5,12 +5,14 @@ Accuracies here are percentages and robustness is in percentage points, as in th
 
 from __future__ import annotations
 
+from beaufort.testbed.agreement import AgreementLine, EstimatedAccuracy, agreement_lines
 from beaufort.testbed.correlation import Correlation, correlate, correlation_table
 from beaufort.testbed.expectations import fit_accuracies, shift_expectations
 from beaufort.testbed.grid import Grid, Pair, Score, Setting
 from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.own_scores import read_scores
 from beaufort.testbed.placement import Placement, Standing, place
+from beaufort.testbed.plane import Plane, fit_plane
 from beaufort.testbed.published_run import PublishedRun, run_published
 from beaufort.testbed.published_sets import PUBLISHED_SETS, FoundSets, TestbedSet, find_published_sets
 from beaufort.testbed.robustness import (
@@ -39,9 +41,11 @@ __all__ = [
     "GRIDS",
     "PUBLISHED_SETS",
     "Accuracies",
+    "AgreementLine",
     "Correlation",
     "Effective",
     "EffectiveRobustness",
+    "EstimatedAccuracy",
     "FoundSets",
     "Grid",
     "Interval",
@@ -49,6 +53,7 @@ __all__ = [
     "Line",
     "Pair",
     "Placement",
+    "Plane",
     "PublishedRun",
     "Relative",
     "RelativeRobustness",
@@ -58,6 +63,7 @@ __all__ = [
     "TestbedSet",
     "Trend",
     "accuracy_intervals",
+    "agreement_lines",
     "band",
     "coefficient_intervals",
     "correlate",
@@ -66,6 +72,7 @@ __all__ = [
     "find_published_sets",
     "fit_accuracies",
     "fit_line",
+    "fit_plane",
     "fit_shift",
     "load_grid",
     "place",

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort.metrics.scales import get_scale
+from beaufort.testbed.agreement import AgreementLine
 from beaufort.testbed.correlation import Correlation, natural_shifts
 from beaufort.testbed.grid import Grid
+from beaufort.testbed.plane import Plane
 from beaufort.testbed.robustness import (
     COVERS,
     SCATTER_COVERS,
@@ -163,12 +165,14 @@ def rho_dict(grid: Grid, robustness: EffectiveRobustness) -> dict[str, Any]:
         "fit_on": grid.fit_rule,
         "fitted": trend.n,
         "knee": trend.pivot if isinstance(trend, Knee) else None,
+        **({"slopes": trend.slopes, "r2": trend.r2} if isinstance(trend, Plane) else {}),
         "notes": list(trend_notes(trend)),
         "models": [
             {
                 "model": one.model,
                 "type": one.type,
                 "x": one.clean,
+                **({"x_further": one.further} if one.further else {}),
                 "y": one.shifted,
                 "x_interval": _bounds(*x_bounds),
                 "y_interval": _bounds(*y_bounds),
@@ -234,6 +238,23 @@ def correlation_dict(grid: Grid, one: Correlation, *, points: bool = False) -> d
             for model, x, y in zip(one.models, one.x, one.y, strict=True)
         ]
     return values
+
+
+def agreement_dict(one: AgreementLine) -> dict[str, Any]:
+    """Return a line of agreements with the estimated accuracies."""
+    return {
+        "clean": one.clean,
+        "shifted": one.shifted,
+        "scale": one.line.scale,
+        "slope": one.line.slope,
+        "intercept": one.line.intercept,
+        "r2": one.line.r2,
+        "pairs": one.pairs,
+        "reliable": one.reliable,
+        "images": list(one.images),
+        "error": one.error,
+        "models": [asdict(model) for model in one.models],
+    }
 
 
 def _low_high(interval: Interval | None) -> dict[str, float | None]:

@@ -14,6 +14,7 @@ from beaufort._core.errors import OptionError
 from beaufort.metrics.scales import Scale, get_scale
 from beaufort.metrics.stats import proportion_intervals, validate_level
 from beaufort.testbed.grid import Grid, Pair
+from beaufort.testbed.plane import Plane, fit_plane
 from beaufort.testbed.trend import RESAMPLES, SEED, Interval, Knee, Trend, band, fit_shift
 
 Floats = NDArray[np.float64]
@@ -58,6 +59,8 @@ class Effective:
     """Whether the standard accuracy lies outside those that the trend was fitted on."""
     images: tuple[float | None, float | None] = (None, None)
     """Numbers of images behind the two accuracies; None if unknown."""
+    further: tuple[float, ...] = ()
+    """Further standard accuracies, if the trend is over several."""
 
     @property
     def verdict(self) -> str:
@@ -91,10 +94,10 @@ class EffectiveRobustness:
 
     x: str
     y: str
-    trend: Trend
+    trend: Trend | Plane
     models: tuple[Effective, ...]
     missing: tuple[str, ...]
-    """Selected models that lack one of the two accuracies."""
+    """Selected models that lack one of the accuracies."""
     level: float
 
     @property
@@ -139,7 +142,7 @@ def effective_robustness(
     grid: Grid,
     y: str,
     *,
-    x: str | None = None,
+    x: str | Sequence[str] | None = None,
     select: Sequence[str] = (),
     scale: str = "logit",
     knee: float | str | None = "auto",
@@ -152,7 +155,8 @@ def effective_robustness(
     Args:
         grid: from `load_grid`.
         y: the shift.
-        x: setting of the standard accuracy; the shift's own by default.
+        x: setting of the standard accuracy; the shift's own by default. Several settings are standard
+            accuracies of different distributions, for models that were trained on different data.
         select: models, as for `Grid.select`; all by default.
         scale: as for `fit_shift`.
         knee: as for `fit_shift`.
@@ -160,26 +164,32 @@ def effective_robustness(
         resamples: bootstrap resamples of the trend.
         seed: seed of the bootstrap.
     """
-    trend = fit_shift(grid, y, x=x, scale=scale, knee=knee)
-    first, second = grid.clean_and_shift(y, x)
-    clean, shifted = grid.column(first.name), grid.column(second.name)
-    given = ~(np.isnan(clean) | np.isnan(shifted))
+    names_x = [x] if x is None or isinstance(x, str) else list(x)
+    cleans, second = [grid.clean_and_shift(y, name)[0] for name in names_x], grid.setting(y)
+    trend: Trend | Plane
+    if len(cleans) > 1:
+        trend = fit_plane(grid, y, [one.name for one in cleans], scale=scale)
+    else:
+        trend = fit_shift(grid, y, x=names_x[0], scale=scale, knee=knee)
+    columns = [grid.column(one.name) for one in (*cleans, second)]
+    given = ~np.isnan(columns).any(axis=0)
     selected = grid.select(select)
     rows = np.flatnonzero(selected & given)
-    standard, shift = (
+    *standard, shift = (
         Accuracies(values[rows], grid.images(setting.name)[rows], setting.images)
-        for setting, values in ((first, clean), (second, shifted))
+        for setting, values in zip((*cleans, second), columns, strict=True)
     )
     names = [(grid.models[row], grid.types[row]) for row in rows]
     models = measure(trend, names, standard, shift, level=level, resamples=resamples, seed=seed)
     missing = tuple(grid.models[row] for row in np.flatnonzero(selected & ~given))
-    return EffectiveRobustness(first.name, second.name, trend, models, missing, level)
+    clean_names = " and ".join(one.name for one in cleans)
+    return EffectiveRobustness(clean_names, second.name, trend, models, missing, level)
 
 
 def measure(
-    trend: Trend,
+    trend: Trend | Plane,
     names: Sequence[tuple[str, str]],
-    standard: Accuracies,
+    standard: Accuracies | Sequence[Accuracies],
     shift: Accuracies,
     *,
     level: float = 0.95,
@@ -195,33 +205,45 @@ def measure(
     Args:
         trend: the trend.
         names: name and type of each model.
-        standard: standard accuracies.
+        standard: standard accuracies; several for a trend over several.
         shift: accuracies under the shift.
         level: as for `effective_robustness`.
         resamples: as for `effective_robustness`.
         seed: as for `effective_robustness`.
     """
-    (clean, clean_images, _), (shifted, shifted_images, _) = standard, shift
-    if not len(clean):
+    standards = [standard] if isinstance(standard, Accuracies) else list(standard)
+    shifted, shifted_images, _ = shift
+    if not len(shifted):
         return ()
-    expected = trend.predict(clean)
+    points = np.stack([one.percent for one in standards], axis=1)
+    expected = trend.predict(_places(trend, points))
     rho = shifted - expected
-    clean_low, clean_high = accuracy_intervals(clean, clean_images, level)
     low, high = accuracy_intervals(shifted, shifted_images, level)
-    below, above = band(trend, clean, level=level, resamples=resamples, seed=seed)
+    below, above = band(trend, _places(trend, points), level=level, resamples=resamples, seed=seed)
     with np.errstate(invalid="ignore"):
-        at_low, at_high = (_predict_bounded(trend, bounds, clean) for bounds in (clean_low, clean_high))
-        fewer, more = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
-        down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
-        up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
+        squares_down, squares_up = (shifted - low) ** 2, (high - shifted) ** 2
+        for axis, one in enumerate(standards):
+            bounds = accuracy_intervals(one.percent, one.images, level)
+            at_low, at_high = (_predict_bounded(trend, points, axis, bound) for bound in bounds)
+            squares_down += (np.maximum(at_low, at_high) - expected) ** 2
+            squares_up += (expected - np.minimum(at_low, at_high)) ** 2
+        down = np.sqrt(squares_down + (above - expected) ** 2)
+        up = np.sqrt(squares_up + (expected - below) ** 2)
     lows, highs = np.maximum(rho - down, np.minimum(-100, rho)), np.minimum(rho + up, np.maximum(100, rho))
-    scatter_low, scatter_high, t, freedom = _scatter(trend, standard, shift, level)
-    inside = trend.range
+    scatter_low, scatter_high, t, freedom = _scatter(trend, standards, shift, level)
+    ranges = trend.ranges if isinstance(trend, Plane) else [trend.range]
+    outside = np.any(
+        [
+            (points[:, axis] < inside.low - 1e-9) | (points[:, axis] > inside.high + 1e-9)
+            for axis, inside in enumerate(ranges)
+        ],
+        axis=0,
+    )
     return tuple(
         Effective(
             name,
             kind,
-            float(clean[i]),
+            float(points[i, 0]),
             float(shifted[i]),
             _known(expected[i]),
             _known(rho[i]),
@@ -229,30 +251,33 @@ def measure(
             _interval(scatter_low[i], scatter_high[i]),
             _known(100 * special.stdtr(freedom[i], t[i])),
             _known(2 * special.stdtr(freedom[i], -abs(t[i]))),
-            not inside.low - 1e-9 <= clean[i] <= inside.high + 1e-9,
-            (_known(clean_images[i]), _known(shifted_images[i])),
+            bool(outside[i]),
+            (_known(standards[0].images[i]), _known(shifted_images[i])),
+            tuple(map(float, points[i, 1:])),
         )
         for i, (name, kind) in enumerate(names)
     )
 
 
 def _scatter(
-    trend: Trend, standard: Accuracies, shift: Accuracies, level: float
+    trend: Trend | Plane, standards: Sequence[Accuracies], shift: Accuracies, level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return bounds of ρ for models like the fitted ones, and each model's t-value and degrees of freedom.
 
     The fitted models scatter with the sampling noise of their own test sets. The additional noise of a
     smaller test set is added to the variance, with a continuity correction of half an image.
     """
-    scale, expected = get_scale(trend.scale), trend.predict(standard.percent)
-    center, error, freedom = trend.forecast(standard.percent)
-    x_noise, y_noise = standard.excess(), shift.excess()
-    inner = np.clip(standard.percent, 0.01, 99.99)
-    step = 1e-3  # the derivative of the trend by the standard accuracy, in percent
-    up, down = (_predict_bounded(trend, inner + sign * step, standard.percent) for sign in (1, -1))
+    points = np.stack([one.percent for one in standards], axis=1)
+    scale, expected = get_scale(trend.scale), trend.predict(_places(trend, points))
+    center, error, freedom = trend.forecast(_places(trend, points))
+    y_noise = shift.excess()
+    step = 1e-3  # the derivative of the trend by a standard accuracy, in percent
     with np.errstate(invalid="ignore", divide="ignore"):
-        slope = (up - down) / (2 * step)
-        variance = expected * (100 - expected) * y_noise + slope**2 * inner * (100 - inner) * x_noise
+        variance = expected * (100 - expected) * y_noise
+        for axis, one in enumerate(standards):
+            inner = np.clip(one.percent, 0.01, 99.99)
+            up, down = (_predict_bounded(trend, points, axis, inner + sign * step) for sign in (1, -1))
+            variance = variance + ((up - down) / (2 * step)) ** 2 * inner * (100 - inner) * one.excess()
         error = np.sqrt(error**2 + variance * _derivative(scale, expected) ** 2)
         half = np.where(y_noise > 0, 50 / shift.images, 0.0)
         width = special.stdtrit(freedom, (1 + validate_level(level)) / 2) * error
@@ -275,11 +300,20 @@ def _interval(low: np.floating, high: np.floating) -> Interval | None:
     return None if np.isnan(low + high) else Interval(float(low), float(high))
 
 
-def _predict_bounded(trend: Trend, bounds: Floats, clean: Floats) -> Floats:
-    """Predict at bounds of intervals, kept off 0 and 100; the accuracy itself decides the side of a knee."""
+def _places(trend: Trend | Plane, points: Floats) -> Floats:
+    """Return standard accuracies as a trend takes them: a column for each, or one-dimensional."""
+    return points if isinstance(trend, Plane) else points[:, 0]
+
+
+def _predict_bounded(trend: Trend | Plane, points: Floats, axis: int, bounds: Floats) -> Floats:
+    """Predict at bounds of one accuracy, kept off 0 and 100; the accuracy decides the side of a knee."""
     inner = np.clip(bounds, 1e-6, 100 - 1e-6)
+    if isinstance(trend, Plane):
+        moved = points.copy()
+        moved[:, axis] = inner
+        return trend.predict(moved)
     if isinstance(trend, Knee):
-        return np.where(clean <= trend.pivot, trend.left.predict(inner), trend.right.predict(inner))
+        return np.where(points[:, 0] <= trend.pivot, trend.left.predict(inner), trend.right.predict(inner))
     return trend.predict(inner)
 
 

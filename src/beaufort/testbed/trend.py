@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from beaufort._core.validation import validate_count
 from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats import validate_level
 from beaufort.testbed.grid import Grid, Setting
+
+if TYPE_CHECKING:
+    from beaufort.testbed.plane import Plane
 
 Floats = NDArray[np.float64]
 
@@ -267,7 +270,7 @@ def _pivot(grid: Grid, shift: Setting, first: Floats, second: Floats, own_clean:
 
 
 def band(
-    trend: Trend,
+    trend: Trend | Plane,
     percent: ArrayLike,
     *,
     level: float = 0.95,
@@ -318,7 +321,7 @@ def _percentiles(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     return ordered[low], ordered[high]
 
 
-def trend_notes(trend: Trend) -> tuple[str, ...]:
+def trend_notes(trend: Trend | Plane) -> tuple[str, ...]:
     """Return notes on models left out of a fit, and on lines through too few models."""
     notes = []
     if trend.excluded:
@@ -329,7 +332,7 @@ def trend_notes(trend: Trend) -> tuple[str, ...]:
     return (*notes, *few_models(trend))
 
 
-def few_models(trend: Trend) -> tuple[str, ...]:
+def few_models(trend: Trend | Plane) -> tuple[str, ...]:
     """Return a note if a line has too few models for the bootstrap."""
     n = min(line.n for _, line in trend.sides)
     return () if n >= FEW else (f"bootstrap intervals are too narrow for a line through {n} models",)
