@@ -21,13 +21,12 @@ from beaufort.metrics.stats import Estimate
 from beaufort.studies.engine import run_facts
 from beaufort.studies.failed_runs import CheckedRuns, check_runs, ending_facts
 from beaufort.studies.icon_examples import example_sheet
-from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable, measured, percent
+from beaufort.studies.paper_tables import Claim, Measured, ReproducedTable, claim, measured, percent
 from beaufort.studies.prediction_archive import predictions_by_seed
 from beaufort.studies.predictions import StudyPredictions, machine_facts
 from beaufort.studies.study_file import StudySettings, definition
 from beaufort.studies.study_page import PageSection, StudyPage, claims_section, table_section
 from beaufort.studies.study_tasks import Log, StudyTask
-from beaufort.studies.verdicts import Requirement, decide
 
 FILE = definition("icons-50")
 ARMS: dict[str, dict[str, Any]] = FILE["arms"]
@@ -295,8 +294,20 @@ class Effect:
     @property
     def verdict(self) -> str:
         """The verdict on the claim that the first network is more accurate."""
-        estimate, runs = Estimate(self.value, self.low, self.high, 0), min(self.runs)
-        return decide([Requirement(estimate, ">", 0, runs)], [Requirement(estimate, "<", 0, runs)])
+        return claim(
+            FILE["claims"]["compared"],
+            "",
+            self.estimate,
+            runs=min(self.runs),
+            name="",
+            first="",
+            second="",
+            split="",
+        ).verdict
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.value, self.low, self.high, 0)
 
 
 def difference(first: Rows, second: Rows) -> tuple[float, float, float]:
@@ -340,32 +351,31 @@ def _effect(results: IconResults, name: str, split: str, first: str, second: str
 
 
 def claims(results: IconResults, compared: Sequence[Effect]) -> Iterator[Claim]:
-    """Yield the claims that the existing predictions can test."""
-    multiscale = [
-        _effect(results, "multiscale features", "style", "msdnet", name) for name in FILE["multiscale"]
-    ]
+    """Yield the claims of the study's file that the existing predictions can test."""
+    declared = FILE["claims"]
 
-    def claim(one: Effect) -> Claim:
-        statement = f"{one.name}: {one.first} is more accurate than {one.second} on {one.split}"
-        return Claim(statement, f"{one.points}, {_runs_text(*one.runs)}", one.verdict)
+    def of(one: Effect) -> Claim:
+        names = {"name": one.name, "first": one.first, "second": one.second, "split": one.split}
+        text = f"{one.points}, {_runs_text(*one.runs)}"
+        return claim(declared["compared"], text, one.estimate, runs=min(one.runs), **names)
 
-    yield from map(claim, compared)
+    yield from map(of, compared)
     for name, split in product(FILE["networks"], ("style", "subtype")):
         # a new surface is harder than a new rendition, so the amount of training data is not the cause
         easy, hard = results.correct(name, "traditional"), results.correct(name, split)
         if easy is not None and hard is not None:
             first, second = measured(easy), measured(hard)
             least, most = first.lowest - second.highest, first.highest - second.lowest
-            apart, runs = Estimate(first.value - second.value, least, most, 0), min(len(easy), len(hard))
-            yield Claim(
-                f"{TITLES[name]} is more than 10 points better on {SPLITS['traditional']} than on "
-                f"{SPLITS[split]}",
+            text = (
                 f"{100 * first.value:.1f} and {100 * second.value:.1f}, {100 * least:+.1f} to "
                 f"{100 * most:+.1f} points apart by the runs' own intervals, "
-                f"{_runs_text(len(easy), len(hard))}",
-                decide([Requirement(apart, ">", 0.1, runs)], [Requirement(apart, "<", 0.1, runs)]),
+                f"{_runs_text(len(easy), len(hard))}"
             )
-    yield from (claim(one) for one in multiscale if one is not None)
+            apart, runs = Estimate(first.value - second.value, least, most, 0), min(len(easy), len(hard))
+            yield claim(declared["easier"], text, apart, runs=runs, network=TITLES[name], split=SPLITS[split])
+    for name in FILE["multiscale"]:
+        if one := _effect(results, "multiscale features", "style", "msdnet", name):
+            yield of(one)
 
 
 def _runs_text(first: int, second: int) -> str:

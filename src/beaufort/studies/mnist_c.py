@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from beaufort.studies.paper_tables import (
     Claim,
     Measured,
     ReproducedTable,
+    claim,
     measured,
     measured_difference,
     table_csv,
@@ -34,7 +36,7 @@ from beaufort.studies.predictions import StudyPredictions, machine_facts
 from beaufort.studies.study_file import StudySettings, definition
 from beaufort.studies.study_page import PageSection, StudyPage, claims_section, table_section
 from beaufort.studies.study_tasks import Log, StudyTask
-from beaufort.studies.verdicts import Requirement, decide
+from beaufort.studies.verdicts import Requirement
 
 FILE = definition("mnist-c")
 MODELS: Mapping[str, str] = {name: FILE["arms"][name]["title"] for name in FILE["models"]}
@@ -254,67 +256,44 @@ def _correct(runs: Runs, condition: str) -> Rows:
 def claims(
     results: MnistResults, fig2: ReproducedTable, fig3: ReproducedTable, fig4: ReproducedTable
 ) -> Iterator[Claim]:
-    """Yield the claims that the existing predictions can test."""
+    """Yield the claims of the study's file that the existing predictions can test."""
+    declared = FILE["claims"]
     if "Conv1" in fig3.columns and fig3.rows:
         clean, mean = fig3.rows[CLEAN]["Conv1"], fig2.rows[_MEAN]["Conv1"]
         rows = [row["Conv1"] for name, row in fig3.rows.items() if name != CLEAN]
         rho = spearman([row.value for row in rows], [row.printed or 0.0 for row in rows])
-        yield _claim(
-            "Conv1 classifies at least 99.0 % of the clean digits", clean.interval, clean.estimate, 0.99
-        )
-        statement = (
-            "Conv1's accuracies rank the corruptions as the paper's do (Spearman's correlation at least 0.85)"
-        )
-        yield _claim(statement, f"{rho:.3f} over {len(rows)} corruptions", Estimate(rho, rho, rho, 0), 0.85)
-        near, runs = mean.estimate, mean.runs
-        verdict = decide(
-            [Requirement(near, ">", 0.9121 - 0.025, runs), Requirement(near, "<", 0.9121 + 0.025, runs)],
-            [Requirement(near, "<", 0.9121 - 0.025, runs), Requirement(near, ">", 0.9121 + 0.025, runs)],
-        )
-        statement = "Conv1's mean accuracy is within 2.5 points of the paper's 91.21"
-        yield Claim(statement, mean.interval, verdict)
+        yield claim(declared["clean"], clean.interval, clean.estimate)
+        yield claim(declared["ranks"], f"{rho:.3f} over {len(rows)} corruptions", Estimate(rho, rho, rho, 0))
+        yield claim(declared["mean"], mean.interval, mean.estimate, runs=mean.runs)
     for title, entry in fig2.rows[_MEAN].items():
         if title != "Conv1":
             value, low, high = measured_difference(entry, fig2.rows[_MEAN]["Conv1"])
-            yield _claim(
-                f"{title} loses more to the corruptions than Conv1: lower mean accuracy",
-                f"{100 * value:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}]",
-                -Estimate(value, low, high, 0),
-                runs=entry.runs,
-            )
-    collapse = FILE["collapse"]
-    for title in collapse["models"]:
-        for name in collapse["corruptions"]:
-            if ours := fig3.rows.get(name, {}).get(title):
-                conv1 = fig3.rows[name]["Conv1"]
-                gap = Estimate(conv1.value - ours.value, conv1.low - ours.high, conv1.high - ours.low, 0)
-                statement = f"{title} collapses under {name}: more than 10 points below Conv1"
-                yield _claim(statement, f"{ours.interval}, Conv1 {conv1.interval}", gap, 0.1, ours.runs)
+            text = f"{100 * value:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}]"
+            found = Estimate(value, low, high, 0)
+            yield claim(declared["loses"], text, found, runs=entry.runs, model=title)
+    collapse = declared["collapse"]
+    for title, name in product(collapse["models"], collapse["corruptions"]):
+        if ours := fig3.rows.get(name, {}).get(title):
+            conv1 = fig3.rows[name]["Conv1"]
+            gap = Estimate(conv1.value - ours.value, conv1.low - ours.high, conv1.high - ours.low, 0)
+            text = f"{ours.interval}, Conv1 {conv1.interval}"
+            yield claim(collapse, text, gap, runs=ours.runs, model=title, corruption=name)
     single = {
         row: cells["single"] for row, cells in fig4.rows.items() if "single" in cells and row != "mean_acc"
     }
     if single:
-        below = [f"{row} {entry.interval}" for row, entry in single.items() if entry.value < 0.985]
+        bound = declared["tuned"]["above"]
+        below = [f"{row} {entry.interval}" for row, entry in single.items() if entry.value < bound]
         text = f"not under {', '.join(below)}" if below else f"in all {len(single)} rows"
         least = min(entry.value for entry in single.values())
-        statement = "Fine-tuning on the tested corruption gives at least 98.5 %"
-        yield _claim(statement, text, Estimate(least, least, least, 0), 0.985)
+        yield claim(declared["tuned"], text, Estimate(least, least, least, 0))
     means = tuned_means(results)
     if {"clean", "all_but_one", "all"} <= means.keys():
         clean, but, every = (means[column] for column in ("clean", "all_but_one", "all"))
         gain, most = ((one.low - clean.high, one.high - clean.low) for one in (but, every))
-        half = Estimate(0, most[0] / 2 - gain[1], most[1] / 2 - gain[0], 0)
-        helps, less, more = (
-            Requirement(Estimate(0, *most, 0), ">"),
-            Requirement(half, ">"),
-            Requirement(half, "<"),
-        )
-        yield Claim(
-            "Over all corruptions, training on all but the tested one gains less than half of what training "
-            "on all gains (in the paper from 90.4 to 91.7 and 98.0)",
-            "; ".join(f"{column} {entry.interval}" for column, entry in means.items()),
-            decide([helps, less], [more]),
-        )
+        half = Estimate(0, gain[0] - most[1] / 2, gain[1] - most[0] / 2, 0)
+        text = "; ".join(f"{column} {entry.interval}" for column, entry in means.items())
+        yield claim(declared["transfer"], text, half, also=[Requirement(Estimate(0, *most, 0), ">")])
 
 
 class ErrorRatio(NamedTuple):
@@ -364,13 +343,6 @@ def ratios_section(fig3: ReproducedTable) -> PageSection:
     )
     head = ("model", "corrupted error / Conv1's", "paper", "corrupted / clean error", "paper")
     return PageSection(id="ratios", title="Ratios of errors", text=text, head=head, rows=rows)
-
-
-def _claim(statement: str, text: str, found: Estimate, least: float = 0.0, runs: int = 2) -> Claim:
-    """Return the claim that a number is above a bound."""
-    just = least - 1e-9  # "at least" includes the bound
-    verdict = decide([Requirement(found, ">", just, runs)], [Requirement(found, "<", just, runs)])
-    return Claim(statement, text, verdict)
 
 
 def spearman(first: list[float], second: list[float]) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import Template
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from scipy import special
 
 from beaufort._core.text import csv_text
 from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
+from beaufort.studies.verdicts import Requirement, decide
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,32 @@ class Claim:
     statement: str
     measured: str
     verdict: str
+
+
+def claim(
+    declared: Mapping[str, Any],
+    measured: str,
+    found: Estimate,
+    *,
+    runs: int = 2,
+    also: Sequence[Requirement] = (),
+    **names: str,
+) -> Claim:
+    """Return a claim of a study's file: a number has to be `above` a bound, `below` one, or between both.
+
+    Args:
+        declared: the statement and its bounds.
+        measured: the numbers, for the page.
+        found: the number that the bounds are about, with its interval.
+        runs: training runs behind it.
+        also: what has to hold, too, for the claim to be confirmed.
+        names: values of the variables of the statement.
+    """
+    bounds = [(sign, declared[key]) for key, sign in (("above", ">"), ("below", "<")) if key in declared]
+    confirmed = [Requirement(found, sign, bound, runs) for sign, bound in bounds]
+    refuted = [Requirement(found, "<" if sign == ">" else ">", bound, runs) for sign, bound in bounds]
+    statement = Template(declared["statement"]).substitute(names)
+    return Claim(statement, measured, decide([*also, *confirmed], refuted))
 
 
 @dataclass(frozen=True)
