@@ -7,7 +7,7 @@ import math
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from numpy.typing import NDArray
 
 from beaufort.metrics.stats import (
@@ -68,6 +68,7 @@ def test_less_than_twice_as_wide_as_for_a_fixed_number(images: int) -> None:
     assert fixed < always_valid_interval(values, low=-1).half_width < 2 * fixed
 
 
+@example([1e-308])
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_wider_than_gaffkes_interval_around_the_mean(values: list[float]) -> None:
     found, fixed = always_valid_interval(values), mean_interval(values)

@@ -28,6 +28,9 @@ FIRST = 500
 GROWTH = 1.25
 """Factor between the numbers of images at one look and the next."""
 
+_NEGLIGIBLE = 1e-90
+"""Distance of a mean to a bound, as a fraction of the range, whose powers would underflow to zero."""
+
 MOST_IMAGES = 10**9
 """Largest number of images that is worth recommending; None is returned above it."""
 
@@ -58,8 +61,11 @@ def gaffke_interval(numbers: BoundedValues, level: float) -> Estimate:
         lower, upper = (low + (high - low) * end for end in (exact.low, exact.high))
         return Estimate(numbers.mean, lower, upper, numbers.n, level)
     mean = numbers.mean
-    lower = _root(numbers.beside(low), low, mean, _NORMAL.inv_cdf(tail))
-    upper = _root(numbers.beside(high), mean, high, _NORMAL.inv_cdf(1 - tail))
+    lower, upper = low, high
+    if mean - low > _NEGLIGIBLE * (high - low):
+        lower = _root(numbers.beside(low), low, mean, _NORMAL.inv_cdf(tail))
+    if high - mean > _NEGLIGIBLE * (high - low):
+        upper = _root(numbers.beside(high), mean, high, _NORMAL.inv_cdf(1 - tail))
     return Estimate(mean, lower, upper, numbers.n, level)
 
 
