@@ -38,9 +38,11 @@ class Group(NamedTuple):
     """Predictions of a version that differ from float32 under one corruption, the mean over severities."""
 
     flips: Estimate
+    more_flips: bool
+    """Whether there are more than on clean images (Holm over corruptions, 5 %)."""
     gap: Estimate
     """Accuracy lost under the corruption minus that lost on clean images."""
-    significant: bool
+    more_lost: bool
     """Whether the gap differs from zero (Holm over corruptions, 5 %)."""
 
 
@@ -59,11 +61,21 @@ def by_corruption(first: Predictions, second: Predictions) -> dict[str, Group]:
         rows.setdefault("" if condition.clean else condition.done.partition("@")[0], []).append(row)
     clean = rows.pop("")
     flips = first.top[..., 0] != second.top[..., 0]
-    gaps = {name: _gap(first.correct, second.correct, some + clean) for name, some in rows.items()}
-    adjusted = holm([gap.p_value() for gap in gaps.values()])
+    groups = [some + clean for some in rows.values()]
+    gaps = [
+        _against_clean(first.correct[some], "first") - _against_clean(second.correct[some], "second")
+        for some in groups
+    ]
+    more = [_against_clean(flips[some]) for some in groups]
+    p_gaps, p_more = (holm([form.p_value() for form in forms]) for forms in (gaps, more))
     return {
-        name: Group(_mean(flips[some]).estimate(0.95), gaps[name].estimate(0.95), bool(p < 0.05))
-        for (name, some), p in zip(rows.items(), adjusted, strict=True)
+        name: Group(
+            _mean(flips[some]).estimate(0.95),
+            bool(p_more[i] < 0.05 and more[i].value > 0),
+            gaps[i].estimate(0.95),
+            bool(p_gaps[i] < 0.05),
+        )
+        for i, (name, some) in enumerate(rows.items())
     }
 
 
@@ -72,11 +84,10 @@ def _mean(flags: np.ndarray) -> Linear:
     return Linear.of(0.0, {"": (flags.T.astype(float), np.full(len(flags), 1 / len(flags)))})
 
 
-def _gap(first: np.ndarray, second: np.ndarray, rows: list[int]) -> Linear:
-    """Return the accuracy lost, the mean over all rows but the last, minus that in the last."""
-    weights = np.append(np.full(len(rows) - 1, 1 / (len(rows) - 1)), -1.0)
-    forms = [Linear.of(0.0, {str(i): (hits[rows].T, weights)}) for i, hits in enumerate((first, second))]
-    return forms[0] - forms[1]
+def _against_clean(flags: np.ndarray, name: str = "") -> Linear:
+    """Return the mean over all conditions but the last, minus that under the last."""
+    weights = np.append(np.full(len(flags) - 1, 1 / (len(flags) - 1)), -1.0)
+    return Linear.of(0.0, {name: (flags.T.astype(float), weights)})
 
 
 def versions_table(results: Results, times: dict[str, dict[str, float]]) -> Iterator[list[str]]:
@@ -122,9 +133,9 @@ def corruptions_table(results: Results, what: str) -> Iterator[list[str]]:
         cells = []
         for groups in found.values():
             one = groups[corruption]
-            value = one.flips if what == "flips" else one.gap
+            value, marked = (one.flips, one.more_flips) if what == "flips" else (one.gap, one.more_lost)
             text = f"{100 * value.value:z.1f} [{100 * value.low:z.1f}, {100 * value.high:z.1f}]"
-            cells.append(f"**{text}**" if what == "gap" and one.significant else text)
+            cells.append(f"**{text}**" if marked else text)
         yield [corruption, *cells]
 
 
