@@ -82,7 +82,7 @@ class _Reader:
         self._seen.add(id(node))
         self.lines.setdefault(where, _line(node))
         if len(self._seen) > _MAX_VALUES:
-            raise self._error(node, f"there are more than {_MAX_VALUES} values; a suite has fewer")
+            raise self._error(node, f"a suite must have at most {_MAX_VALUES} values")
         if (tag := node.tag.removeprefix("tag:yaml.org,2002:")) not in _TAGS:
             message = f"tags are not supported, got {node.tag!r:.60}; write a plain value"
             raise self._error(node, message, where)
