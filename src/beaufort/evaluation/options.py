@@ -171,7 +171,7 @@ def parse_engine(engine: str | EngineOptions) -> EngineOptions:
         name, value = (name, value) if equals else (unnamed, item)
         if name not in types or name in values:
             raise OptionError(
-                f"invalid option {item!r} of engine {kind}; pass each of these at most once: {', '.join(types)}"
+                f"invalid option {item!r} of engine {kind}; available (once each): {', '.join(types)}"
             )
         try:
             values[name] = types[name](value)
