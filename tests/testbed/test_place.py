@@ -329,7 +329,7 @@ def test_every_suite_of_a_store_counts(tmp_path: Path, paper: Grid) -> None:
     (alone,) = place(tmp_path / "kept", paper, suite="own-shifts").standings
     assert alone.y == "imagenet-sketch"
     grid = load_grid(tmp_path / "kept")
-    assert {"vid-robust-pm0", "vid-robust-pm10"} <= set(grid.settings)
+    assert {"vid-robust-pm0", "vid-robust-pm10", "imagenet-sketch"} <= set(grid.settings)
     assert grid.column("vid-robust-pm10")[0] == pytest.approx(100 * scores["pm-10"].value)
     assert grid.settings["vid-robust-pm10"].clean == "imagenet-val-vid-robust"
 

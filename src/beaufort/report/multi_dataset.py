@@ -42,6 +42,8 @@ class Expectation:
     """Effective robustness: the accuracy above the expected one."""
     verdict: str
     """`above`, `below` or `within` the scatter of the reference models, or `unknown`."""
+    percentile: float | None = None
+    """Percentage of models like the reference models with a lower ρ."""
 
 
 Expectations = Mapping[tuple[str, str], Expectation]
@@ -132,10 +134,12 @@ def _compared(one: Expectation, clean: float) -> str:
         return ""
     value, bounds = value_and_bounds(one.rho)
     sign = "+" if one.rho.value > 0 else ""
+    known = one.percentile is not None
+    place = f", percentile {min(max(one.percentile or 0, 0.1), 99.9):.1f}" if known else ""
     return (
         f" {_VERDICTS[one.verdict]}: reference models with its clean accuracy lose "
         f"{100 * (clean - one.expected):.1f} points on average (effective robustness ρ = {sign}{value} "
-        f"points {bounds}, {one.verdict} the scatter of the reference models)."
+        f"points {bounds}, {one.verdict} the scatter of the reference models{place})."
     )
 
 

@@ -55,7 +55,7 @@ def _expectation(standing: Standing) -> Expectation:
         count = int(min(one for one in own.images if one))
         rho = Estimate(own.rho / 100, own.interval.low / 100, own.interval.high / 100, count)
     expected = None if own.expected is None else own.expected / 100
-    return Expectation(expected, rho, standing.verdict)
+    return Expectation(expected, rho, standing.verdict, own.percentile)
 
 
 def fit_accuracies(clean: ArrayLike, shifted: ArrayLike) -> Callable[[ArrayLike], BoardTrend]:

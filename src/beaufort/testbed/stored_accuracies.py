@@ -23,21 +23,30 @@ from beaufort.testbed.grid import Grid, Score, Setting
 
 
 def grid_of_store(store: str | Path) -> Grid:
-    """Return the models of a store with predictions for all conditions of its last suite, or a part of it.
+    """Return the models of a store: its last suite, or a part of it, and all suites of several datasets.
 
     Settings have the names of conditions without the dataset: `clean`, `fog@3`. In a suite of several
     datasets, each is a setting of its name, compared with its counterpart, and its conditions are
     `photos/fog@3`. All frames of videos are the settings `vid-robust-pm0` and `vid-robust-pm10` as well. The
     trend is fitted on all models, because a store does not know which are standard.
     """
-    parts = open_parts(store)
-    models = tuple(dict.fromkeys(model for part in parts for model in part.models))
+    last = open_parts(store)
+    others = [parts for parts in _open_suites(store, None)[0] if parts[0].part_of]
+    models = tuple(
+        dict.fromkeys(model for parts in (last, *others) for part in parts for model in part.models)
+    )
     columns: dict[Setting, list[float]] = {}
-    for part in parts:
-        found = [*_columns(part, {other.suite.name for other in parts}), *_frame_columns(part, parts)]
-        for setting, accuracies in found:
-            columns[setting] = [100 * accuracies.get(model, np.nan) for model in models]
-    about = parts[0].part_of or f"{parts[0].suite} on {parts[0].dataset}"
+    taken: set[str] = set()
+    for parts in (last, *others):
+        for part in parts:
+            found = [*_columns(part, {other.suite.name for other in parts}), *_frame_columns(part, parts)]
+            for setting, accuracies in found:
+                if setting.name not in taken:
+                    columns[setting] = [100 * accuracies.get(model, np.nan) for model in models]
+                    taken.add(setting.name)
+    titles = dict.fromkeys(
+        parts[0].part_of or f"{parts[0].suite} on {parts[0].dataset}" for parts in (last, *others)
+    )
     everything = np.ones(len(models), bool)
     return Grid(
         PurePath(store).name,
@@ -48,7 +57,7 @@ def grid_of_store(store: str | Path) -> Grid:
         everything,
         "all models, because a store does not say which are standard",
         {"not-standard": everything},
-        facts={"source": f"a store; {about}"},
+        facts={"source": f"a store; {', '.join(titles)}"},
     )
 
 
