@@ -49,7 +49,8 @@ def predictors(labels: np.ndarray) -> list[Model]:
 
         def predict(batch: np.ndarray) -> np.ndarray:
             numbers = batch[:, 0, 0, 0].astype(int) * 256 + batch[:, 0, 0, 1]
-            return np.eye(CLASSES, dtype=np.float32)[told[numbers]]
+            logits: np.ndarray = np.eye(CLASSES, dtype=np.float32)[told[numbers]]
+            return logits
 
         return as_model(predict, name=f"m{place}", classes=CLASSES, version=str(place))
 

@@ -258,11 +258,11 @@ def test_what_is_shown_can_be_saved(show: Opener, page_file: Path, paper: Grid, 
     assert rows[EVIL]["y"] == "72"
     (one,) = effective_robustness(paper, "imagenetv2", select=["resnet152-imagenet11k"]).models
     row = rows[one.model]
-    assert (float(row["rho"]), float(row["x"])) == (pytest.approx(one.rho), one.clean)
+    assert [float(row["rho"]), float(row["x"])] == pytest.approx([one.rho, one.clean])
     assert (row["x_n"], row["y_n"], row["fit_on"]) == ("50000", "10000", "the testbed's 78 standard models")
     assert float(row["percentile"]) == pytest.approx(one.percentile, abs=0.01)
     low, high = accuracy_intervals([one.shifted], [10_000])
-    assert (float(row["y_low"]), float(row["y_high"])) == (pytest.approx(low[0]), pytest.approx(high[0]))
+    assert [float(row["y_low"]), float(row["y_high"])] == pytest.approx([low[0], high[0]])
     root = ElementTree.parse(saved["svg"]).getroot()
     assert sum(1 for _ in root.iter(f"{SVG}circle")) == 201
     assert EVIL[:39] in " ".join(text.text or "" for text in root.iter(f"{SVG}text"))

@@ -31,8 +31,8 @@ def test_a_plane_over_one_accuracy_is_a_line(paper: Grid) -> None:
     assert isinstance(line, Line)
     plane = Plane((line.slope,), line.intercept, line.r2, "logit", line.x[:, None], line.y)
     x = np.array([60.0, 75.0, 88.0])
-    for one, other in zip(band(plane, x[:, None]), band(line, x), strict=True):
-        assert one == pytest.approx(other, abs=1e-9)
+    for edge, expected in zip(band(plane, x[:, None]), band(line, x), strict=True):
+        assert edge == pytest.approx(expected, abs=1e-9)
     names = [("", "")] * 3
     shift = Accuracies(np.array([30.0, 20.0, 50.0]), np.array([500.0, 50_889, 1000]), 50_889)
     standard = Accuracies(x, np.array([500.0, 50_000, 50_000]), 50_000)
@@ -90,7 +90,7 @@ def test_models_of_other_data_are_judged_by_both_accuracies() -> None:
     assert max(abs(one.rho or 0) for one in alone) > 5
     assert max(abs(one.rho or 0) for one in both.models) < 2
     assert both.x == "a and b"
-    assert both.models[0].further == (pytest.approx(values["b"][0]),)
+    assert list(both.models[0].further) == pytest.approx([values["b"][0]])
     assert sum(one.verdict == "within" for one in both.models) > 50
     with pytest.raises(OptionError, match="do not determine each other"):
         fit_plane(replace(grid, values={**values, "b": values["a"]}), "c", ["a", "b"])

@@ -71,14 +71,17 @@ def write_sets(root: Path, paint: Painter) -> None:
             wrong=place % 5 == 0,
         )
     for name in ("imagenet-a", "imagenet-r"):
-        for wnid, (place, *_) in label_maps[name].grouping.items():
-            paint(root / f"hard-{name[-1]}" / wnid / "x.jpg", int(place), wrong=int(place) % 4 == 0)
-    for name, (place, *_) in label_maps["objectnet"].grouping.items():
+        for wnid, outputs in label_maps[name].grouping.items():
+            number = int(outputs[0])
+            paint(root / f"hard-{name[-1]}" / wnid / "x.jpg", number, wrong=number % 4 == 0)
+    for name, outputs in label_maps["objectnet"].grouping.items():
         target = root / "objectnet-1.0" / "images" / name / "1.png"
         target.parent.mkdir(parents=True)
-        Image.new("RGB", (20, 20), (int(place) // 256, int(place) % 256, 0)).save(target)
-    sets, labels = {}, {}
-    members = [outputs[0] for outputs in label_maps["vid-robust"].outputs]
+        number = int(outputs[0])
+        Image.new("RGB", (20, 20), (number // 256, number % 256, 0)).save(target)
+    sets: dict[str, list[str]] = {}
+    labels: dict[str, list[int]] = {}
+    members = [numbers[0] for numbers in label_maps["vid-robust"].outputs]
     for clip in range(10):
         frames = [f"val/ILSVRC2015_val_{clip:08d}/{number:06d}.JPEG" for number in (5, 6, 7)]
         sets[frames[1]] = [frames[0], frames[2]]

@@ -355,9 +355,16 @@ def claims(results: IconResults, compared: Sequence[Effect]) -> Iterator[Claim]:
     declared = FILE["claims"]
 
     def of(one: Effect) -> Claim:
-        names = {"name": one.name, "first": one.first, "second": one.second, "split": one.split}
-        text = f"{one.points}, {_runs_text(*one.runs)}"
-        return claim(declared["compared"], text, one.estimate, runs=min(one.runs), **names)
+        return claim(
+            declared["compared"],
+            f"{one.points}, {_runs_text(*one.runs)}",
+            one.estimate,
+            runs=min(one.runs),
+            name=one.name,
+            first=one.first,
+            second=one.second,
+            split=one.split,
+        )
 
     yield from map(of, compared)
     for name, split in product(FILE["networks"], ("style", "subtype")):
