@@ -21,6 +21,7 @@ from beaufort import evaluate
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.cli import app
 from beaufort.data.labels import LabelSpace
+from beaufort.evaluation import RunOptions
 from beaufort.models import (
     BudgetError,
     ChatClassifier,
@@ -208,6 +209,10 @@ def test_free_answers_with_synonyms(service: ChatService, load: Any, tmp_path: P
     assert not any("cat" in one["messages"][0]["content"][0]["text"] for one in service.requests)
     run = evaluate(model, SUITE, (images, labels), tmp_path / "store")
     assert score_replies(run.predictions[0])[0].position_bias is None
+    fixed = evaluate(load(orders="given", version="2"), SUITE, (images, labels), tmp_path / "fixed")
+    assert score_replies(fixed.predictions[0])[0].position_bias is None
+    with pytest.raises(OptionError, match="tiny is a chat model"):
+        evaluate(model, SUITE, (images, labels), tmp_path / "timed", options=RunOptions(time=True))
     own = load(question="Which is it: {names}?")
     own(images[:1])
     assert service.requests[-1]["messages"][0]["content"][0]["text"].startswith("Which is it: ")

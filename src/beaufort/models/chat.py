@@ -498,7 +498,7 @@ class ChatClassifier:
             row[first + failed] = 0
             return
         places = [place for place, _ in results if place is not None]
-        if self._questions.choice:
+        if self._questions.choice and self._questions.orders != "given":
             preference = sum(half for _, half in results)
             mark = 0 if preference > 0 else 1 if preference < 0 else 2
             row[first + len(OUTCOMES) + mark] = _MARK

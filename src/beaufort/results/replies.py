@@ -26,7 +26,7 @@ class ReplyScores:
     """Fraction of predictions with each of `beaufort.models.chat.OUTCOMES`."""
     position_bias: Estimate | None
     """Fraction of choices from the first half of the names minus that from the second half; 0 without a
-    bias, because the order is random. None if names are not listed."""
+    bias, because the order is random. None if names are not listed, or in a fixed order."""
     level: float = 0.95
 
     @property

@@ -315,6 +315,9 @@ def evaluate(
         options=None if options is None else replace(options, trackers=()),  # others need not be picklable
         keep_models=isinstance(chosen, LocalOptions),
     )
+    chat = [cell.model.spec.name for cell in planned.cells if cell.model.spec.outcomes]
+    if planned.options.time and chat:
+        raise OptionError(f"time measures networks; {chat[0]} is a chat model, whose replies are kept")
     trackers.start(planned)
     run = _execute(planned, chosen, progress, kept)
     if planned.options.time:
@@ -326,8 +329,6 @@ def evaluate(
 def _costs(planned: Plan) -> tuple[ModelCost, ...]:
     """Return the latency and the memory of the models, for copies of the first image."""
     lazy = list({id(cell.model): cell.model for cell in planned.cells}.values())
-    if chat := [model.spec.name for model in lazy if model.spec.outcomes]:
-        raise OptionError(f"time measures networks; {chat[0]} is a chat model, whose replies are kept")
     _, image = planned.source.first_image
     return measure_costs(lazy, np.stack([image] * (planned.options.batch_size or 1)))
 
