@@ -84,7 +84,7 @@ def write(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
 
 def read(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
     """Rows are correct, each exists once, and none is ever missing."""
-    counts, seen = {"read": 0, "asked": 0}, dict[str, set[int]]()
+    counts, seen = {"read": 0, "requests": 0}, dict[str, set[int]]()
     while time.monotonic() < until or not counts["read"]:
         listing = store.listing()
         for one in cells():
@@ -101,7 +101,7 @@ def read(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
             assert all(row["n"] == row["ids"] for row in query(store, sql).to_pylist()), "a row twice in SQL"
             sums = query(store, "select max(images) as n from cells").to_pylist()
             assert sums[0]["n"] <= ROWS, "too many rows in SQL"
-            counts["asked"] += 1
+            counts["requests"] += 1
     return counts
 
 

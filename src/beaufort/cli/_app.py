@@ -36,7 +36,7 @@ _HELP = {
     "frames": "Report how often models are right on an anchor frame and on all frames around it (pm-k).",
     "board": "Write static pages that rank the models of many bundles, after verifying them.",
     "results": "Publish, verify, merge and query stored results.",
-    "ls": "List corruptions, suites, datasets, models, image filters, files of the catalog, or grids.",
+    "ls": "List corruptions, suites, datasets, models, image filters, adaptation methods, files, or grids.",
     "data": "Download and verify files of the catalog.",
     "new": "Create a corruption or a study of your own to start from.",
     "place": "Place a model in a grid: effective robustness, rank among similar models, neighbors.",
@@ -45,7 +45,9 @@ _HELP = {
     "review": "Let people judge in a browser whether images show what they should.",
     "train": "Train a network by a recipe; after an interruption, the same command resumes.",
     "leave-out": "Train without each value of a column in turn, and score on the held-out images.",
-    "reproduce": "Reproduce a study: train, evaluate, and write tables, figures and a page.",
+    "reproduce": (
+        "Run a study, of a paper or of your own: train, evaluate, and write tables, figures and a page."
+    ),
 }
 """Commands with their help, which is printed without importing them; a test compares it with theirs."""
 
