@@ -73,6 +73,8 @@ def test_natural_shifts_are_described_in_words(make: SimpleNamespace) -> None:
     assert f"net loses {lost:.1f} points of accuracy" in text
     assert f"lose {100 * (accuracies[0] - one.expected):.1f} points on average" in text
     assert f"{100 * one.rho.value:z.1f} points" in text
+    assert one.percentile is not None
+    assert f"the reference models, percentile {min(max(one.percentile, 0.1), 99.9):.1f}" in text
     assert "| ρ ↑ |" in text
     page = to_text_of_several(scores, "html", expectations=expectations)
     assert f'<p class="sentence">net loses {lost:.1f} points' in page
