@@ -15,7 +15,7 @@ import pytest
 from beaufort._core.errors import OptionError
 from beaufort.report import to_csv, write_board
 from beaufort.report.board import corrupted_accuracy
-from beaufort.results import join_results, open_results, publish, score
+from beaufort.results import join_results, open_results, publish, score, verify_bundle
 from beaufort.suites import Suite
 from beaufort.testbed import fit_accuracies
 from tests.commands import invoke
@@ -79,6 +79,13 @@ def test_effective_robustness_is_the_distance_to_the_trend(bundles: Path, site: 
     assert y == pytest.approx(by_hand)
     rho = np.array(y) - fit_accuracies(x, y)(x).center
     page = (site / "index.html").read_text()
+    trend = fit_accuracies(x, y)(x)
+    outside = [
+        one.model
+        for one, value, low, high in zip(scores.models, y, trend.low, trend.high, strict=True)
+        if not low <= value <= high
+    ]
+    assert ("No model is outside" in page) == (not outside)
     for value in rho:
         assert f'<td class="num">{value:+.1f}</td>' in page
 
@@ -172,3 +179,14 @@ def test_the_board_in_a_browser(show: Callable[..., Any], site: Path) -> None:
     page.wait_for_url("**/few/best.html")
     page.locator(".eyebrow a").click()
     page.wait_for_url("**/index.html#few")
+
+
+BOARD = Path(__file__).parents[2] / "results" / "board"
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted((BOARD / "bundles").iterdir())])
+def test_the_bundles_of_the_project_are_sound(name: str) -> None:
+    found = verify_bundle(BOARD / "bundles" / name)
+    assert found.problems == ()
+    assert found.digest in (BOARD / "site" / "index.html").read_text()
+    assert found.digest in (BOARD / "README.md").read_text()

@@ -44,8 +44,10 @@ INDEX = "index.html"
 _STYLES = ("report/report.css", "report/board.css")
 _SCRIPTS = ("_core/pages/base.js", "_core/pages/theme.js", "report/board.js")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640.0, 420.0, 52.0, 46.0
-_FEWEST = 4
+_FEWEST = 5
 """Smallest number of models for a trend."""
+_ENDS = (0.05, 99.95)
+"""Ends of the axes, in percent: 0 and 100 are infinitely far."""
 _TICKS = (0.5, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 98, 99, 99.5)
 
 
@@ -306,6 +308,13 @@ def _plot(scores: Scores, links: Mapping[str, str], fit: FitTrend | None) -> dic
         "level": f"{100 * scores.level:g}",
         **({} if trend is None else _lines(trend, across, down)),
         "fitted": trend is not None,
+        "outside": []
+        if expected is None
+        else [
+            model.model
+            for number, (model, *_) in enumerate(known)
+            if not expected.low[number] <= y[number] <= expected.high[number]
+        ],
     }
 
 
@@ -326,13 +335,14 @@ class _Axis:
 
     def __init__(self, values: Sequence[float], start: float, stop: float) -> None:
         self._scale = get_scale("logit")
-        z = self._scale.forward(np.clip(values, 0.1, 99.9))
+        z, ends = self._scale.forward(np.clip(values, *_ENDS)), self._scale.forward(_ENDS)
         room = 0.06 * max(float(np.ptp(z)), 0.2)
-        self._low, self._high = float(z.min()) - room, float(z.max()) + room
+        self._low = max(float(z.min()) - room, float(ends[0]))
+        self._high = min(float(z.max()) + room, float(ends[1]))
         self._start, self._stop = start, stop
 
     def __call__(self, percent: float) -> float:
-        z = float(self._scale.forward(np.clip(percent, 0.1, 99.9)))
+        z = float(self._scale.forward(np.clip(percent, *_ENDS)))
         return self._start + (z - self._low) / (self._high - self._low) * (self._stop - self._start)
 
     def grid(self, count: int) -> np.ndarray:
