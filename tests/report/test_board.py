@@ -188,5 +188,5 @@ BOARD = Path(__file__).parents[2] / "results" / "board"
 def test_the_bundles_of_the_project_are_sound(name: str) -> None:
     found = verify_bundle(BOARD / "bundles" / name)
     assert found.problems == ()
-    assert found.digest in (BOARD / "site" / "index.html").read_text()
+    assert found.digest in (BOARD / "pages" / "index.html").read_text()
     assert found.digest in (BOARD / "README.md").read_text()
