@@ -70,13 +70,5 @@ def test_filters_passed_by_two_options_are_an_error(digits: Path) -> None:
     data = ("--data", str(digits))
     assert invoke("check", "demo:digits", *twice, code=2) == message
     assert invoke("run", "--model", "demo:digits", *data, "--corruption", "fog", *twice, code=2) == message
-    assert invoke("place", "--model", "demo:digits", *data, "--grid", "paper", *twice, code=2) == message
     again = invoke("check", "demo:digits", "--set", "filter=stretch", "--set", "filter=clahe", code=2)
     assert again == "beaufort: model option 'filter' is given twice\n"
-
-
-@pytest.mark.parametrize("option", [("--filter", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
-def test_place_options_of_runs_require_data(option: tuple[str, str], tmp_path: Path) -> None:
-    for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):
-        output = invoke("place", *source, *option, code=2)
-        assert f"{option[0]} requires --data" in output

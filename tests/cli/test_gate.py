@@ -142,7 +142,7 @@ def test_undecidable_gate_exits_with_two(fill: Fill, tmp_path: Path, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a mistake of the program")
 
-    monkeypatch.setattr("beaufort.results.gate", broken)
+    monkeypatch.setattr("beaufort.results.gate_parts", broken)
     crashed = CliRunner().invoke(app, ["gate", "--store", new, "--require", "clean=1"])
     assert crashed.exit_code == 2
     assert "a mistake of the program" in crashed.output
