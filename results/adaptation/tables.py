@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def scores() -> list[dict[str, Any]]:
         arrays = {name: _arrays(rows) for name, rows in stream.groupby("model", observed=True)}
         for name, (wrong, images, conditions) in arrays.items():
             better = arrays[SOURCE][0] - wrong
-            error = stream_mean(wrong, images, conditions, batch)
+            error = stream_mean(wrong, images, conditions, batch, low=0)
             gain = stream_mean(better, images, conditions, batch)
             falls = [collapse_position(-one, batch) for one in better]
             starts = sorted(one for one in falls if one is not None)
@@ -104,7 +105,7 @@ def _arrays(rows: Any) -> tuple[Any, Any, Any]:
 
 
 def main() -> None:
-    """Write `scores.csv`, and print the tables."""
+    """Write `scores.csv` and the tables of the page."""
     if len(sys.argv) > 1:
         pack(FileStore(sys.argv[1]))
     rows = scores()
@@ -114,19 +115,30 @@ def main() -> None:
         writer.writerow(["stream", "images", "model", *ends, "collapsed", "seeds", "from"])
         for row in rows:
             numbers = [f"{v:.4f}" for k in ("error", "gain") for v in (row[k].value, row[k].low, row[k].high)]
+            numbers[3:] = ["", "", ""] if row["model"] == SOURCE else numbers[3:]
             counts = [row[key] for key in ("collapsed", "seeds", "from")]
             writer.writerow([row["stream"], row["images"], row["model"], *numbers, *counts])
+    page = FOLDER / "README.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition("<!-- tables -->\n")
+    after = rest.partition("<!-- end of tables -->\n")[2]
+    tables = "\n".join(table_lines(rows)).lstrip("\n")
+    content = f"{before}<!-- tables -->\n{tables}\n<!-- end of tables -->\n{after}"
+    page.write_text(content, encoding="utf-8")
+
+
+def table_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table for each stream, the best model first."""
     for text in dict.fromkeys(row["stream"] for row in rows):
         mine = sorted((row for row in rows if row["stream"] == text), key=lambda row: row["error"].value)
         title = str(text).rpartition(",seed=")[0]
-        print(f"\n`{title}`, {mine[0]['images']:,} images:\n")
-        print("| model | error | gain | collapsed |\n|---|---:|---:|---|")
+        yield f"\n`{title}`, {mine[0]['images']:,} images:\n"
+        yield "| model | error | gain | collapsed |\n|---|---:|---:|---|"
         for row in mine:
             gain = "" if row["model"] == SOURCE else f"{row['gain']:.1%}"
             fall = f"{row['collapsed']} of {row['seeds']}"
             at = f", from image {row['from']}" if row["collapsed"] else ""
             name = LABELS[row["model"].removeprefix(SOURCE)]
-            print(f"| {name} | {row['error']:.1%} | {gain} | {fall + at if gain else ''} |")
+            yield f"| {name} | {row['error']:.1%} | {gain} | {fall + at if gain else ''} |"
 
 
 if __name__ == "__main__":

@@ -53,9 +53,14 @@ def test_intervals_are_not_wider_than_needed() -> None:
     assert np.mean([one.half_width for one in found]) < 1.6 * 1.96 * spread
 
 
-def test_equal_values_have_no_width() -> None:
-    one = stream_mean(np.zeros((2, 8)), np.tile(np.arange(4), (2, 2)), np.zeros((2, 8), int), 2)
-    assert (one.value, one.low, one.high, one.n) == (0, 0, 0, 4)
+@pytest.mark.parametrize(("value", "low"), [(0.0, 0.0), (1.0, 0.0), (0.0, -1.0)])
+def test_equal_values_have_the_interval_of_the_images(value: float, low: float) -> None:
+    one = stream_mean(
+        np.full((2, 8), value), np.tile(np.arange(4), (2, 2)), np.zeros((2, 8), int), 2, low=low
+    )
+    assert (one.value, one.n) == (value, 4)
+    assert low <= one.low <= one.value <= one.high <= 1
+    assert one.high - one.low > 0.5  # four images say little
 
 
 def test_a_collapse_is_found_where_it_begins() -> None:

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
-from beaufort.metrics.stats import Estimate
+from beaufort.metrics.stats import Estimate, mean_interval, paired_interval
 
 _FALSE_ALARMS = 0.005
 """Probability that a model as good as the source model is said to collapse."""
@@ -25,6 +24,8 @@ def stream_mean(
     conditions: NDArray[np.int64],
     block: int,
     level: float = 0.95,
+    *,
+    low: float = -1.0,
 ) -> Estimate:
     """Return the mean over streams of several seeds, with an interval for other images and other orders.
 
@@ -32,7 +33,8 @@ def stream_mean(
     images are the units. Order: the mean varies between seeds, because the state of a model links all that
     follows. With one seed, the excess variance of blocks of neighbors over that of independent images takes
     its place, as in a block bootstrap; it misses dependence that is longer than a block. The quantile is that
-    of Student's t, with Satterthwaite's degrees of freedom.
+    of Student's t, with Satterthwaite's degrees of freedom. The interval contains that of the means of the
+    images, which is valid for few images and for rare errors.
 
     Args:
         values: one per seed and position, such as errors, or differences of the errors of two models.
@@ -40,10 +42,15 @@ def stream_mean(
         conditions: index of the condition, whose mean is removed before blocks are compared.
         block: smallest number of neighbors in a block, such as the batch size; there are at most 12 blocks.
         level: of the interval.
+        low: the smallest value there can be: 0 for errors, -1 for differences; the largest is 1.
     """
+    from scipy.special import stdtrit
+
     mean = float(values.mean())
     units = np.unique(images, return_inverse=True)[1].ravel()
     count = int(units.max()) + 1
+    by_unit = np.bincount(units, values.ravel(), count) / np.bincount(units, minlength=count)
+    bounded = (mean_interval if low == 0 else paired_interval)(by_unit, low=low, high=1.0, level=level)
     sums = np.bincount(units, (values - mean).ravel(), count)
     by_image = float((sums**2).sum()) / values.size**2 * count / max(1, count - 1)
     if len(values) > 1:
@@ -51,11 +58,12 @@ def stream_mean(
     else:
         by_order, freedom = _excess(values[0], conditions[0], block)
     variance = by_image + by_order
-    if not variance:
-        return Estimate(mean, mean, mean, count, level)
-    degrees = variance**2 / (by_image**2 / max(1, count - 1) + by_order**2 / freedom)
-    half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(variance)
-    return Estimate(mean, mean - half, mean + half, count, level)
+    half = 0.0
+    if variance:
+        degrees = variance**2 / (by_image**2 / max(1, count - 1) + by_order**2 / freedom)
+        half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(variance)
+    ends = max(low, min(mean - half, bounded.low)), min(1.0, max(mean + half, bounded.high))
+    return Estimate(mean, *ends, count, level)
 
 
 def _excess(values: NDArray[np.float64], conditions: NDArray[np.int64], block: int) -> tuple[float, int]:
@@ -80,6 +88,8 @@ def collapse_position(differences: NDArray[np.float64], block: int) -> int | Non
         differences: 1 where only the adapted model is wrong, -1 where only the source model is, else 0.
         block: number of neighbors whose sum is one step of the walk, such as the batch size.
     """
+    from scipy.special import ndtri
+
     length = len(differences)
     step = max(1, min(block, length // _LEAST_BLOCKS))
     starts = np.arange(0, length - length % step, step)

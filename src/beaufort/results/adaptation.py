@@ -170,7 +170,7 @@ def _score(name: str, models: Mapping[str, Mapping[int, _Rows]], batch: int, lev
     if source is not None and shared:
         theirs = models[source]
         better = {seed: theirs[seed].wrong - mine[seed].wrong for seed in shared}
-        gain = _mean([mine[seed] for seed in shared], list(better.values()), batch, level)
+        gain = _mean([mine[seed] for seed in shared], list(better.values()), batch, level, low=-1)
         collapse = [collapse_position(-better[seed], batch) for seed in shared]
     rows = list(mine.values())
     counted_passes = [one.passes for one in rows if one.passes is not None]
@@ -179,7 +179,7 @@ def _score(name: str, models: Mapping[str, Mapping[int, _Rows]], batch: int, lev
     return AdaptationScore(
         name,
         tuple(mine),
-        _mean(rows, [one.wrong for one in rows], batch, level),
+        _mean(rows, [one.wrong for one in rows], batch, level, low=0),
         _by_condition(rows),
         gain,
         tuple(collapse),
@@ -187,9 +187,11 @@ def _score(name: str, models: Mapping[str, Mapping[int, _Rows]], batch: int, lev
     )
 
 
-def _mean(rows: Sequence[_Rows], values: Sequence[NDArray[np.float64]], batch: int, level: float) -> Estimate:
+def _mean(
+    rows: Sequence[_Rows], values: Sequence[NDArray[np.float64]], batch: int, level: float, *, low: float
+) -> Estimate:
     images, conditions = (np.stack([getattr(one, key) for one in rows]) for key in ("images", "conditions"))
-    return stream_mean(np.stack(values), images, conditions, batch, level)
+    return stream_mean(np.stack(values), images, conditions, batch, level, low=low)
 
 
 def _by_condition(rows: Sequence[_Rows]) -> dict[str, float]:

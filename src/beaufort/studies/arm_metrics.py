@@ -99,8 +99,10 @@ def metrics_of_arm(
     wrong = np.stack([~one.correct for one in predictions]).astype(np.float64)
     clean = wrong[:, rows[settings.clean][0]]
     sums = {name: wrong[:, places].sum(axis=1) for name, places in rows.items() if name != settings.clean}
-    # one image that is right only when it is clean, and one that is right only when it is not
-    ends = _metrics(np.array([0.0, 1.0]), {n: np.array([base.severities, 0.0]) for n in sums}, base, settings)
+    # images that are right or wrong when clean, and always wrong or always right when corrupted
+    most = float(base.severities)
+    extremes = {name: np.array([most, most, 0.0, 0.0]) for name in sums}
+    ends = _metrics(np.array([0.0, 1.0, 0.0, 1.0]), extremes, base, settings)
     metrics = {
         name: Contributions(values, (float(ends[name].min()), float(ends[name].max())))
         for name, values in _metrics(clean, sums, base, settings).items()
