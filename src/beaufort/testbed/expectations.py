@@ -63,7 +63,7 @@ def fit_accuracies(clean: ArrayLike, shifted: ArrayLike) -> Callable[[ArrayLike]
 
     >>> trend = fit_accuracies([60.0, 70.0, 80.0, 75.0], [50.0, 61.0, 70.0, 65.0])([70.0])
     >>> trend.center.round(1).tolist()
-    [60.2]
+    [60.0]
     """
     line = fit_line(clean, shifted)
     return lambda percent: BoardTrend(line.predict(percent), *prediction_interval(line, percent))
