@@ -48,7 +48,7 @@ print(json.dumps(found))
 """
 
 READ = """
-from beaufort.data._files import decode_file
+from beaufort.data.images import decode_file
 decode_file(Path(sys.argv[1]).with_name("small.png"))
 path = Path(sys.argv[1])
 print(json.dumps(taken(lambda: decode_file(path)) / ({height} * {width})))

@@ -38,13 +38,13 @@ from beaufort.data._catalog_entries import ICON_PACKAGES, IconPackage
 from beaufort.data._dataset import Dataset, DatasetIterator, Pixels, Problem, Sample, iterate, numbered
 from beaufort.data._decoder_processes import start_decoder_server
 from beaufort.data._digest import Content, digest_of
-from beaufort.data._files import decode_file
 from beaufort.data._load import DatasetSpec, dataset_kind, load_dataset, parse_spec
 from beaufort.data._reader import Reader, readers
 from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
 from beaufort.data.decoders import Decoders, should_use_decoders
 from beaufort.data.frame_sets import FrameSets, frame_number, read_frame_sets
 from beaufort.data.icons import icon_columns
+from beaufort.data.images import decode_file
 from beaufort.data.mined import KIND_FOLDERS, MANIFEST, SET_FILE
 from beaufort.data.numpy_files import as_pixels, from_arrays, npz_arrays
 from beaufort.data.preparation import PreparedImages, Step, prepare, resized

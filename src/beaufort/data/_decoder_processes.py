@@ -32,8 +32,7 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort.data._dataset import Problem
-from beaufort.data._files import decode
-from beaufort.data.images import resize_crop
+from beaufort.data.images import decode_pixels, resize_crop
 
 _CHILD = (
     "import sys; module, *sys.path[:] = sys.argv[1:]; "
@@ -193,7 +192,7 @@ def _sample_image() -> Bytes:
     """Return a decoded image, to load the libraries."""
     file = io.BytesIO()
     Image.new("RGB", (80, 64)).save(file, "JPEG")
-    return decode(file.getvalue())
+    return decode_pixels(file.getvalue())
 
 
 def _decode_requests(connection: socket.socket, loader: ImageLoader) -> None:

@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-import numpy as np
-from PIL import Image
-
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
 from beaufort.data._checks import check_at_most, reading
 from beaufort.data._dataset import Problem
 from beaufort.data._digest import CHUNK, Content, chunks_of
-from beaufort.data.images import decode_image, flatten, read_image
+from beaufort.data.images import decode_file, decode_pixels
 
 MAX_MEMBER_BYTES = 1 << 28
 """Size of the largest file in an archive that is read, uncompressed."""
@@ -104,7 +101,7 @@ class InMemoryFile:
     data: bytes
 
     def pixels(self) -> Bytes:
-        return decode(self.data)
+        return decode_pixels(self.data)
 
     def content(self) -> Content:
         return Content(lambda: [self.data])
@@ -123,7 +120,7 @@ class TarMember:
         return _read(self.archive, self.start, self.size)
 
     def pixels(self) -> Bytes:
-        return decode(self.read())
+        return decode_pixels(self.read())
 
     def content(self) -> Content:
         return Content(lambda: [self.read()], self.archive, f"{self.start}+{self.size}")
@@ -162,7 +159,7 @@ class ZipMember:
         return self.header + _LOCAL_HEADER.size + int(fields[-2]) + int(fields[-1])
 
     def pixels(self) -> Bytes:
-        return decode(self.read())
+        return decode_pixels(self.read())
 
     def content(self) -> Content:
         return Content(lambda: [self.read()], self.archive, self.name)
@@ -268,18 +265,3 @@ def read_decompressed(path: Path) -> bytearray:
             content += chunk
     check_at_most(path, len(content), _MAX_DECOMPRESSED_BYTES)
     return content
-
-
-def decode_file(path: Path) -> Bytes:
-    """Return the image in a file as an array `(h, w, 1 or 3)`."""
-    return _as_array(read_image(path, upright=False))
-
-
-def decode(content: bytes) -> Bytes:
-    """Return the image in the bytes of a file as an array `(h, w, 1 or 3)`."""
-    return _as_array(decode_image(content, upright=False))
-
-
-def _as_array(image: Image.Image) -> Bytes:
-    pixels = np.asarray(flatten(image))
-    return pixels[..., None] if pixels.ndim == 2 else pixels

@@ -17,9 +17,9 @@ from beaufort._core.registry import unknown_message
 from beaufort.data._checks import reading
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content, chunks_of
-from beaufort.data._files import decode, decode_file
 from beaufort.data._reader import reader
 from beaufort.data._rows import RowIds, validate_labels
+from beaufort.data.images import decode_file, decode_pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class _Column:
     def read(self, index: int) -> Bytes:
         stored = self.rows[index][self.name]
         if stored and stored.get("bytes"):
-            return decode(stored["bytes"])
+            return decode_pixels(stored["bytes"])
         if stored and stored.get("path"):
             return decode_file(self._inside(stored["path"]))
         raise ImageFileError("the row has no image")
