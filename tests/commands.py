@@ -1,6 +1,8 @@
-"""The command line, in this process."""
+"""The command line, in this process, and the facts in what it prints."""
 
 from __future__ import annotations
+
+import re
 
 from typer.testing import CliRunner
 
@@ -12,3 +14,8 @@ def invoke(*arguments: str, code: int = 0) -> str:
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == code, result.output
     return result.output
+
+
+def shows(text: str, *facts: str) -> bool:
+    """Whether one line of a text contains all facts, in this order."""
+    return re.search(".*".join(map(re.escape, facts)), text) is not None

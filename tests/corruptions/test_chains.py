@@ -52,7 +52,7 @@ def test_links_draw_from_the_reference_stream() -> None:
 def test_a_seed_that_is_none_spoils_no_later_call() -> None:
     chain = Chain.parse("gaussian_noise@1+fog@2")
     for seed in (1978.0, [1978], None):
-        with pytest.raises(OptionError, match="seed must be an integer"):
+        with pytest.raises(OptionError, match=r"seed.*integer"):
             chain(PHOTOS, seed=seed)  # type: ignore[arg-type]
     assert chain(PHOTOS, seed=1978).shape == PHOTOS.shape
 

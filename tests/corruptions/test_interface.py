@@ -126,7 +126,7 @@ def test_ids_that_are_no_unicode() -> None:
 
 @pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
 def test_wrong_jobs(jobs: object) -> None:
-    with pytest.raises(OptionError, match="jobs must be a positive integer, got"):
+    with pytest.raises(OptionError, match=r"jobs.*positive integer"):
         corruptions["fog"](PHOTO, 3, jobs=jobs)  # type: ignore[arg-type]
 
 

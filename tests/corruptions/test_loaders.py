@@ -94,7 +94,7 @@ def test_boxes_are_rejected_where_pixels_move(name: str) -> None:
     severity = None if "@" in name else 3
     with pytest.raises(OptionError, match=r"elastic_transform .*the"):
         Corrupt(name, severity)(image, target)
-    with pytest.raises(OptionError, match="the masks of the sample"):
+    with pytest.raises(OptionError, match="masks"):
         Corrupt(name, severity)({"image": image, "mask": target["masks"]})
     made, kept = Corrupt(name, severity, boxes="keep")(image, target)
     assert type(made) is type(image)

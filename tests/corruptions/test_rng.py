@@ -195,5 +195,5 @@ def test_reference_is_numpys_legacy_stream() -> None:
 @pytest.mark.parametrize("seed", [-1, 1 << 32, None, True, [1, 2], 1.0, "1"])
 def test_seeds_that_the_reference_stream_rejects(seed: object) -> None:
     """NumPy takes None for any seed at all, True for 1 and lists for seeds."""
-    with pytest.raises(OptionError, match="seed must be an integer"):
+    with pytest.raises(OptionError, match=r"seed.*integer"):
         ReferenceStream(seed)  # type: ignore[arg-type]

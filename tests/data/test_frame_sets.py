@@ -159,13 +159,13 @@ def test_missing_frames_and_labels(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match=r"1.*3.*'a/2.png'"):
         load_dataset(f"frame-sets:{root}")
     (metadata / "labels.json").unlink()
-    with pytest.raises(ImageFileError, match=r"labels\.json not found in"):
+    with pytest.raises(ImageFileError, match=r"labels\.json.*not found"):
         load_dataset(f"frame-sets:{root}")
     (metadata / "pmsets.json").write_text(json.dumps({"../a.png": []}))
-    with pytest.raises(ImageFileError, match="leads out of the dataset"):
+    with pytest.raises(ImageFileError, match="out of the dataset"):
         load_dataset(f"frame-sets:{root}")
     (metadata / "pmsets.json").write_text("[1]")
-    with pytest.raises(ImageFileError, match="lists of frames for each anchor"):
+    with pytest.raises(ImageFileError, match=r"frames.* anchor"):
         load_dataset(f"frame-sets:{root}")
     with pytest.raises(OptionError, match="unknown part 'x'"):
         load_dataset(f"frame-sets:{root}#x")

@@ -58,7 +58,7 @@ def test_bad_rows_and_columns(hf: Any, tmp_path: Path) -> None:
     assert [isinstance(item, Problem) for item in items] == [False, True, True]
     assert len(load_dataset(tmp_path / "s").digest()) == 64
     hf.Dataset.from_dict({"x": np.arange(3)}).save_to_disk(str(tmp_path / "t"))
-    with pytest.raises(ImageFileError, match="one named image or img, got x"):
+    with pytest.raises(ImageFileError, match=r"image.* img\b.* x\b"):
         load_dataset(tmp_path / "t")
 
 
@@ -78,5 +78,5 @@ def test_rows_name_files_of_the_dataset_only(tmp_path: Path) -> None:
     column = _Column(rows, "image", (tmp_path / "data",))
     assert column.read(0).shape == (18, 20, 1)
     for index in range(1, len(rows)):
-        with pytest.raises(ImageFileError, match=r"outside the dataset|cannot read the file"):
+        with pytest.raises(ImageFileError, match=r"outside|cannot read"):
             column.read(index)

@@ -88,7 +88,7 @@ def test_an_image_without_a_style_is_reported(root: Path) -> None:
     Image.new("RGB", (4, 4)).save(root / "bird" / "duck.png")
     with pytest.raises(
         ImageFileError,
-        match=r"STYLE_VERSION_SUBTYPE.png, got 'bird/duck.png'$",
+        match=r"STYLE_VERSION_SUBTYPE\.png.*'bird/duck\.png'",
     ):
         load_dataset(f"icons-50:{root}")
 
@@ -117,7 +117,7 @@ def test_duplicate_images_are_reported(root: Path, tmp_path: Path) -> None:
         load_dataset(f"icons-50:{tmp_path}/a.zip")
     images, labels = np.zeros((2, 8, 8, 3), np.uint8), np.zeros(2, np.int64)
     np.savez(tmp_path / "a.npz", x=images, y=labels, classes=CLASSES, fname=["apple_0_jet.png"] * 2)
-    with pytest.raises(ImageFileError, match=r"'airplane/apple_0_jet.png' more than once"):
+    with pytest.raises(ImageFileError, match=r"'airplane/apple_0_jet\.png'.* once"):
         load_dataset(f"icons-50:{tmp_path}/a.npz")
 
 

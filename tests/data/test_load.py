@@ -25,13 +25,13 @@ def classes(root: Path) -> Path:
 
 
 def test_missing_paths_and_names() -> None:
-    with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
+    with pytest.raises(OptionError, match="mean 'mnist-test'"):
         load_dataset("mnist-tset")
     with pytest.raises(OptionError, match=r"'MNIST-Test'.*'mnist-test'"):
         load_dataset("MNIST-Test")
     with pytest.raises(OptionError, match=r"'icons-50'.*'icons-50:PATH'"):
         load_dataset("icons-50")
-    with pytest.raises(OptionError, match="did you mean 'mnist:/somewhere'"):
+    with pytest.raises(OptionError, match="mean 'mnist:/somewhere'"):
         load_dataset("mnsit:/somewhere")
     with pytest.raises(OptionError, match=r"not found: 'somewhere/else'.*ls datasets"):
         load_dataset("somewhere/else")
@@ -69,7 +69,7 @@ def test_an_unknown_folder_gets_a_short_list_of_guesses(
 
 def test_a_file_of_no_known_kind(tmp_path: Path) -> None:
     (tmp_path / "notes.docx").touch()
-    with pytest.raises(OptionError, match=r"\.docx file, not a dataset .*:\n  folder: "):
+    with pytest.raises(OptionError, match=r"\.docx\b.*not a dataset.*\n *folder:"):
         load_dataset(tmp_path / "notes.docx")
 
 

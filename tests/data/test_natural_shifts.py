@@ -102,7 +102,7 @@ def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.M
         for place in range(0, 1000, 97)
     )
     paint(root / "7" / "b.png", 7)
-    with pytest.raises(ImageFileError, match=r"must contain 1 images, got 2 in '7'"):
+    with pytest.raises(ImageFileError, match=r"\b1 images.*\b2 in '7'"):
         load_dataset(f"imagenetv2:{root}")
     shutil.rmtree(root / "17")
     with pytest.raises(ImageFileError, match=r"1.*1,000.*imagenetv2 .*'17'"):
@@ -120,7 +120,7 @@ def test_exactly_the_published_classes(tmp_path: Path, kind: str) -> None:
     root = folders(tmp_path / "set", {name: int(some[0]) for name, some in wanted.grouping.items()})
     assert load_dataset(f"{kind}:{root}").classes == tuple(sorted(wanted.classes))
     (root / "n00000000").mkdir()
-    with pytest.raises(ImageFileError, match="'n00000000' is not one of the 200"):
+    with pytest.raises(ImageFileError, match=r"'n00000000'.*\b200\b"):
         load_dataset(f"{kind}:{root}")
     shutil.rmtree(root / wanted.classes[3])
     with pytest.raises(ImageFileError, match=rf"1.*200.*'{wanted.classes[3]}'"):
@@ -242,7 +242,7 @@ def test_validation_images_on_the_classes_of_a_shift(val: Path, tmp_path: Path) 
     one, two = (select_classes(data, label_maps["objectnet"]) for data in (every, numbers))
     assert one.digest() == two.digest() != every.digest()
     few = folders(tmp_path / "few", {WNIDS[0]: 0, WNIDS[1]: 1})
-    with pytest.raises(OptionError, match=r"200 of 200 classes of imagenet-a in few"):
+    with pytest.raises(OptionError, match=r"200 of 200 classes.*imagenet-a\b.*\bfew"):
         select_classes(load_dataset(str(few)), label_maps["imagenet-a"])
     toys = folders(tmp_path / "toys", {"ball": 0, "blocks": 1})
     with pytest.raises(OptionError, match=r"toys.*ImageNet"):
@@ -288,7 +288,7 @@ def test_stylized_and_sketch_have_all_classes(val: Path, tmp_path: Path) -> None
     for kind in ("imagenet-sketch", "stylized-imagenet"):
         assert len(load_dataset(f"{kind}:{val}")) == 1000
     few = folders(tmp_path / "few", {WNIDS[0]: 0})
-    with pytest.raises(ImageFileError, match=r"999 of 1,000 class directories of imagenet-sketch"):
+    with pytest.raises(ImageFileError, match=r"999 of 1,000 .*imagenet-sketch"):
         load_dataset(f"imagenet-sketch:{few}")
 
 

@@ -172,7 +172,7 @@ def test_images_in_memory_are_not_copied_for_a_run(images: np.ndarray) -> None:
 @pytest.mark.parametrize("labels", [[0.5] * 4, [0], [-1, 0, 0, 0]])
 def test_invalid_labels_are_reported_by_name(labels: list[float]) -> None:
     """The message must distinguish labels from images."""
-    with pytest.raises(ImageFileError, match=r"^labels of mine must be .* got "):
+    with pytest.raises(ImageFileError, match=r"^labels of mine .*got"):
         from_arrays("mine", np.zeros((4, 32, 32), np.uint8), np.array(labels))
 
 
@@ -185,5 +185,5 @@ def test_names_of_classes_in_any_list(classes: Any) -> None:
 
 @pytest.mark.parametrize("classes", ["abc", {"a", "b", "c"}])
 def test_invalid_lists_of_classes(classes: Any) -> None:
-    with pytest.raises(OptionError, match="classes of mine must be a list of names"):
+    with pytest.raises(OptionError, match=r"classes of mine.*list"):
         from_arrays("mine", IMAGES, LABELS, classes=classes)

@@ -52,12 +52,12 @@ def test_errors_contain_the_exact_cause() -> None:
     table = photos(["nikon", "canon", ""], [0, 1, 1])
     with pytest.raises(UnknownNameError, match=r"'camra'.*'camera'\?$"):
         hold_out(table, "camra", "nikon")
-    with pytest.raises(OptionError, match=r"1 of \d values in column .* \(first: "):
+    with pytest.raises(OptionError, match=r"1 of \d values.* first: "):
         hold_out(table, "camera", "nikon")
     table = photos(["nikon", "canon"], [0, 1])
     with pytest.raises(UnknownNameError, match=r"'nikkon'.*'nikon'\?$"):
         hold_out(table, "camera", "nikkon")
-    with pytest.raises(OptionError, match="camera=canon,nikon leaves no images of photos to train on"):
+    with pytest.raises(OptionError, match=r"camera=canon,nikon .*no images of photos"):
         hold_out(table, "camera", ("canon", "nikon"))
     table = photos(["nikon", "nikon"], [0, 1])
     with pytest.raises(OptionError, match=r"must.*only 'nikon'"):

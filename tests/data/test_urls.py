@@ -76,7 +76,7 @@ def test_data_that_change_are_copied_anew(tmp_path: Path, pets: Path, cache: Pat
     (pets / "cat" / "2.png").write_bytes((pets / "dog" / "1.png").read_bytes())
     upload(pets, url)
     assert load_dataset(url).digest() == load_dataset(pets).digest() != first.digest()
-    with pytest.raises(ImageFileError, match="changed after the run was planned"):
+    with pytest.raises(ImageFileError, match="changed after"):
         pickle.loads(pickle.dumps(first))
 
 
@@ -126,7 +126,7 @@ def test_paths_that_leave_the_dataset_are_rejected(tmp_path: Path, cache: Path) 
     memory = fsspec.filesystem("memory")
     memory.store[f"/{tmp_path.name}/pets/../../up.png"] = memory.open(f"/{tmp_path.name}/x", "wb")
     memory.pipe_file(f"/{tmp_path.name}/pets/cat/1.png", b"x")
-    with pytest.raises(ImageFileError, match="leads out of the dataset"):
+    with pytest.raises(ImageFileError, match="out of the dataset"):
         load_dataset(f"memory://{tmp_path.name}/pets")
     assert not list(tmp_path.rglob("up.png"))
 

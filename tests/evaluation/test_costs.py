@@ -96,7 +96,7 @@ def test_what_cannot_be_measured() -> None:
     with pytest.raises(ModelError, match="no weights"):
         measure_costs(["python:timed_nets:failing"], IMAGES)
     model = as_model(lambda images: images.mean(axis=(1, 2)), name="local", classes=3)
-    with pytest.raises(OptionError, match=r"local cannot be measured.*as a string"):
+    with pytest.raises(OptionError, match="local cannot be measured"):
         evaluate(
             [model], ["fog"], from_arrays("set", IMAGES, np.array([0, 1])), options=RunOptions(time=True)
         )

@@ -321,7 +321,7 @@ def test_outputs_of_a_function_are_counted_by_default(tmp_path: Path) -> None:
     with pytest.raises(LabelError, match="with 3 outputs of uncounted"):
         evaluate(uncounted, SUITE, tmp_path / "photos", tmp_path / "store")
     beyond = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
-    with pytest.raises(LabelError, match="must be below 3, the number of outputs of uncounted"):
+    with pytest.raises(LabelError, match=r"3.* outputs of uncounted"):
         evaluate(uncounted, SUITE, beyond, tmp_path / "store")
     found = evaluate(uncounted, SUITE, beyond.select(np.arange(3)), tmp_path / "store")
     assert found.scores(calibration=False).results.class_count == 3

@@ -307,11 +307,11 @@ def test_a_part_is_called_as_the_suite_calls_it() -> None:
 @pytest.mark.usefixtures("folder")
 def test_mistakes_in_data_by_name() -> None:
     suite = parse_suite(SUITE)
-    with pytest.raises(OptionError, match=r"has 3 datasets, toys, animals, drawings"):
+    with pytest.raises(OptionError, match=r"3 datasets.*toys, animals, drawings"):
         evaluate(["python:nets:one"], suite, "toys", "kept")
     with pytest.raises(OptionError, match=r"'toy' of two-worlds@1"):
         evaluate(["python:nets:one"], suite, {"toy": "toys"}, "kept")
-    with pytest.raises(OptionError, match=r"animals, drawings; pass animals=PATH"):
+    with pytest.raises(OptionError, match=r"animals, drawings.*animals=PATH"):
         evaluate(["python:nets:one"], suite, {"toys": "toys"}, "kept")
     with pytest.raises(OptionError, match="two-worlds@1"):
         evaluate(["python:nets:one"], suite, DATA, "kept", labels="identity")
@@ -419,7 +419,7 @@ def test_published_mnist_c_has_its_clean_digits(tmp_path: Path) -> None:
     assert len(found.results) == 16
     assert score(open_results(tmp_path / "kept"), calibration=False).suite.name == "mnist-c"
     (tmp_path / "mnist_c" / "identity").rename(tmp_path / "elsewhere")
-    with pytest.raises(OptionError, match="clean images in its mean"):
+    with pytest.raises(OptionError, match=r"clean images.* mean"):
         evaluate([mean_net()], "mnist-c", f"mnist-c:{tmp_path / 'mnist_c'}", tmp_path / "kept")
 
 

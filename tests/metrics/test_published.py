@@ -246,7 +246,7 @@ def test_as_in_the_reference(name: str, shared: Path) -> None:
 
 
 def test_unknown_name_error_suggests_near_names() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'imagenet-c-table"):
+    with pytest.raises(UnknownNameError, match="mean 'imagenet-c-table"):
         published_table("imagenet-table1")
     with pytest.raises(UnknownNameError, match="did you mean 'ResNet-50'"):
         TABLE1["ResNet50"]

@@ -198,10 +198,10 @@ def test_metadata_that_are_others(chosen: Path, images: Path, tmp_path: Path) ->
     empty = without.append_column("surrogates", pa.nulls(len(table)))
     for other in (without, empty):
         pq.write_table(other, path)
-        with pytest.raises(MiningError, match="as metadata of `beaufort mine export`"):
+        with pytest.raises(MiningError, match=r"metadata.*`beaufort mine export`"):
             open_set(str(tmp_path / "set"))
     path.write_bytes(b"PAR1")
-    with pytest.raises(MiningError, match="as metadata of `beaufort mine export`"):
+    with pytest.raises(MiningError, match=r"metadata.*`beaufort mine export`"):
         open_set(str(tmp_path / "set"))
 
 
@@ -304,9 +304,9 @@ def test_a_review_that_is_not_done(
     write_review_list(selection, images / "kept.csv")
     create_review(tmp_path / "r.review", images / "kept.csv", rules=ReviewRules(votes=2))
     review = open_review(tmp_path / "r.review")
-    with pytest.raises(MiningError, match=r"\d+ images of the review are open or tied"):
+    with pytest.raises(MiningError, match=r"\d+ images.* open or tied"):
         export_set(tmp_path / "set", images, chosen, review=review)
-    with pytest.raises(MiningError, match="no image is kept and accepted"):
+    with pytest.raises(MiningError, match=r"no image.* accepted"):
         export_set(tmp_path / "set", images, chosen, review=review, decided_only=True)
 
 
@@ -321,7 +321,7 @@ def test_a_review_of_something_else(
     judge(review, ("ann",), "")
     with pytest.raises(MiningError, match=rf"{first.file}.*'spoon'.*'{first.category}'"):
         export_set(tmp_path / "set", images, chosen, review=review)
-    with pytest.raises(MiningError, match="review is of the images in"):
+    with pytest.raises(MiningError, match=r"review.* images in"):
         export_set(tmp_path / "set", tmp_path, chosen, review=review)
 
 
@@ -337,7 +337,7 @@ def test_a_review_of_images_that_were_made_anew(
     data, made = open_generated(images)
     again = select(predict_set([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
     write_selection_report(again, tmp_path / "selection")
-    with pytest.raises(MiningError, match="changed between review and selection"):
+    with pytest.raises(MiningError, match=r"changed.* review"):
         export_set(tmp_path / "set", images, chosen, review=review)
     assert not (tmp_path / "set").exists()
 
@@ -400,7 +400,7 @@ def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None
     row = [f"texture/cup/{path.name}", digest, item.category, 1, 1, '{"a": "b"}']
     header = ("file", "sha256", "category", "kept", "failures", "surrogates")
     (tmp_path / "selection.csv").write_text(csv_text(header, [row]))
-    with pytest.raises(MiningError, match="category must be a valid name of a folder"):
+    with pytest.raises(MiningError, match=r"category.* folder"):
         export_set(tmp_path / "a" / "b" / "set", tmp_path / "images", tmp_path / "selection.csv")
     assert not (tmp_path / "a").exists()
 

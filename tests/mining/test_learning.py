@@ -68,7 +68,7 @@ def test_samples_depend_on_the_seed_alone(trained: Path) -> None:
 
 def test_invalid_plans_and_training_data(trained: Path, tmp_path: Path) -> None:
     model = ConditionalGenerator(trained)
-    with pytest.raises(MiningError, match="not trained on cup with"):
+    with pytest.raises(MiningError, match=r"not trained.* cup"):
         model.check(make_plan(["cup"], nuisances={"texture": ["blotchy"]}))
     with pytest.raises(MiningError, match=r"conditions\.json"):
         ConditionalGenerator(tmp_path)

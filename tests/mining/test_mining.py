@@ -121,7 +121,7 @@ def test_bad_plans(tmp_path: Path) -> None:
         make_plan(CATEGORIES, templates={"texture": "a cup"})
     with pytest.raises(UnknownNameError, match="'textur'"):
         make_plan(CATEGORIES, templates={"textur": "{category} {nuisance}"})
-    with pytest.raises(MiningError, match="duplicate row: cup with sky"):
+    with pytest.raises(MiningError, match=r"duplicate.* cup .*sky"):
         make_plan(["cup", "cup"])
     (tmp_path / "plan.csv").write_text("category,kind\n")
     with pytest.raises(MiningError, match="no column 'nuisance'"):
@@ -267,7 +267,7 @@ def test_damaged_image_is_reported(cutouts: Path, tmp_path: Path) -> None:
     huge[29:33] = crc32(huge[12:29]).to_bytes(4)
     for content in (b"\x89PNG no more", buffer.getvalue(), bytes(huge)):
         path.write_bytes(content)
-        with pytest.raises(MiningError, match="damaged or not a generated image"):
+        with pytest.raises(MiningError, match=r"damaged.* generated"):
             generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
 
 
@@ -281,7 +281,7 @@ def test_requirements_of_composite(cutouts: Path, tmp_path: Path) -> None:
     with pytest.raises(MiningError, match=r"2\.mask\.png"):
         generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (8, 9)).save(cutouts / "cup" / "2.mask.png")
-    with pytest.raises(MiningError, match=r"size \(8, 9\), but its image has \(9, 9\)"):
+    with pytest.raises(MiningError, match=r"\(8, 9\).* \(9, 9\)"):
         generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (9, 9)).save(cutouts / "cup" / "2.mask.png")
     with pytest.raises(MiningError, match="is empty"):
@@ -316,15 +316,15 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
         Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / "made" / f"{number}.png")
     with pytest.raises(MiningError, match=r"'\.\./plan\.csv'"):
         generate(plan, write_list("0.png", "../plan.csv"), tmp_path / "out")
-    with pytest.raises(MiningError, match="file in the folder of the list, got"):
+    with pytest.raises(MiningError, match="file in the folder"):
         generate(plan, write_list("0.png", "1\0.png"), tmp_path / "out")
-    with pytest.raises(MiningError, match="no file for cup with striped"):
+    with pytest.raises(MiningError, match=r"no file.* cup .*striped"):
         generate(plan, write_list("0.png", ""), tmp_path / "out")
     assert generate(plan, write_list("0.png", "1.png"), tmp_path / "out") == 2
     row = listed.read_text().splitlines()[1]
     with listed.open("a", newline="") as file:
         file.write(row.replace("0.png", "1.png") + "\n")  # two files for one image
-    with pytest.raises(MiningError, match="duplicate row: cup with dotted"):
+    with pytest.raises(MiningError, match=r"duplicate.* cup .*dotted"):
         FolderGenerator(listed)
     assert np.asarray(Image.open(tmp_path / "out" / plan[1].file))[0, 0].tolist() == [1, 0, 0]
 
@@ -401,7 +401,7 @@ def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
     assert made(3, "fp16") == first
     for weights in (tmp_path / "tiny").rglob("*.safetensors"):
         weights.rename(weights.with_suffix(".bin"))
-    with pytest.raises(MiningError, match="as a pipeline of diffusers with safetensors"):
+    with pytest.raises(MiningError, match=r"diffusers.* safetensors"):
         made(1, "pickles")
 
 

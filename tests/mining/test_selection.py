@@ -205,7 +205,7 @@ def test_intervals_never_have_no_width_and_the_curve_ends_where_nothing_is_left(
     assert (single.low, single.high) == (-1, 1)  # a difference of shares is not larger
     apart = np.eye(4, dtype=bool)  # no two fail on the same
     assert [point.surrogates for point in hardness_curve(apart)] == [1]
-    with pytest.raises(MiningError, match="at least two models, got 1"):
+    with pytest.raises(MiningError, match=r"two models.*\b1\b"):
         hardness_curve(apart[:1])
 
 

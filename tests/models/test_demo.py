@@ -127,5 +127,5 @@ def test_a_state_dict_runs_no_code() -> None:
         def __reduce__(self) -> tuple[object, ...]:
             return eval, ("1",)
 
-    with pytest.raises(pickle.UnpicklingError, match=r"must not contain __builtin__.eval"):
+    with pytest.raises(pickle.UnpicklingError, match=r"not contain.* __builtin__\.eval"):
         lite0.read_state_dict(pickle.dumps(Trap(), protocol=2) * 5)

@@ -52,10 +52,10 @@ def test_openvino_files_that_do_not_fit(tmp_path: Path) -> None:
     weights.write_bytes(bytes(content))
     assert load_model(str(path)).spec.digest != digest
     weights.unlink()
-    with pytest.raises(ModelFileError, match=r"OpenVINO cannot open .*net\.xml"):
+    with pytest.raises(ModelFileError, match=r"OpenVINO.*net\.xml"):
         load_model(str(path))
     (tmp_path / "text.xml").write_text("hello")
-    with pytest.raises(ModelFileError, match=r"OpenVINO cannot open .*text\.xml"):
+    with pytest.raises(ModelFileError, match=r"OpenVINO.*text\.xml"):
         load_model(str(tmp_path / "text.xml"))
 
 
@@ -121,7 +121,7 @@ def test_providers_by_name(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
         named = load_model(path, provider=name)
         np.testing.assert_array_equal(named(photos), model(photos))
         assert named.spec.digest != model.spec.digest
-    with pytest.raises(OptionError, match=r"'TensorRT' is not installed.*CPU"):
+    with pytest.raises(OptionError, match=r"'TensorRT'.*CPU"):
         load_model(path, provider="TensorRT")
     with pytest.raises(OptionError, match="NAME,OPTION=VALUE"):
         load_model(path, provider="cpu,fast")
@@ -141,5 +141,5 @@ def test_a_provider_that_is_installed_but_fails(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["TensorrtExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "InferenceSession", on_cpu)
-    with pytest.raises(ModelError, match="cannot use the execution provider"):
+    with pytest.raises(ModelError, match="execution provider"):
         load_model(path, provider="tensorrt,trt_fp16_enable=1")

@@ -130,7 +130,7 @@ def test_a_border_is_added_to_the_input_of_the_model(resize: Any) -> None:
     np.testing.assert_array_equal(bordered(images), bordered(seen))
     alone = with_filter(net(resize=None), "ten-crop:pad=2")
     np.testing.assert_array_equal(alone(seen), bordered(images))
-    with pytest.raises(ImageValueError, match="as the model does not resize, got 20×34"):
+    with pytest.raises(ImageValueError, match=r"not resize.* 20×34"):
         alone(images)
 
 
@@ -187,7 +187,7 @@ def test_the_filter_of_a_filtered_model_comes_first() -> None:
     np.testing.assert_array_equal(both(images), inner(load_filter("stretch")(images)))
     others = [with_filter(with_filter(plain, one), "nlm").spec.digest for one in ("clahe", "stretch")]
     assert len({*others, with_filter(plain, "nlm").spec.digest}) == 3
-    with pytest.raises(OptionError, match="at most one step can make views"):
+    with pytest.raises(OptionError, match=r"one step.* views"):
         with_filter(with_filter(plain, "ten-crop"), "multi-crop")
     with pytest.raises(OptionError, match="FilteredModel"):
         FilteredModel(inner, load_filter("stretch"))
@@ -260,7 +260,7 @@ def test_floats_and_models_without_a_size_are_rejected() -> None:
     with pytest.raises(OptionError, match="ten-crop"):
         with_filter(free, "ten-crop")(make_images(12))
     assert with_filter(free, "stretch")(make_images(20)).shape == (5, 3)
-    with pytest.raises(OptionError, match="ten-crop makes several views"):
+    with pytest.raises(OptionError, match=r"ten-crop.* views"):
         load_filter("ten-crop")(make_images(12))
     for resize in (12, None):
         assert with_filter(net(resize=resize), "ten-crop")(make_images(12)[:0]).shape == (0, CLASSES)

@@ -56,7 +56,7 @@ def test_timm(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
 
 def test_timm_names() -> None:
     library("timm")
-    with pytest.raises(BeaufortError, match="did you mean 'test_resnet'"):
+    with pytest.raises(BeaufortError, match="mean 'test_resnet'"):
         load_model("timm:test_resnett")
     with pytest.raises(BeaufortError, match="unknown model of timm"):
         load_model("timm:qqqqqqqqqqqqqqqq")
@@ -125,7 +125,7 @@ def test_transformers(tmp_path: Path, photos: NDArray[np.uint8], kind: str) -> N
 def test_transformers_that_cannot_be_loaded(tmp_path: Path) -> None:
     library("transformers")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BeaufortError, match="cannot load an image classifier"):
+    with pytest.raises(BeaufortError, match=r"cannot load.* classifier"):
         load_model(f"transformers:{tmp_path}/empty")
 
 

@@ -98,7 +98,7 @@ def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
     models.register("house-net", "python:house_nets:means")
     assert model_names()["house-net"] == "python:house_nets:means"
     assert load_model("house-net").spec.source == "python:house_nets:means"
-    with pytest.raises(UnknownNameError, match="did you mean 'house-net'"):
+    with pytest.raises(UnknownNameError, match="mean 'house-net'"):
         load_model("house-nett")
 
 

@@ -85,7 +85,7 @@ def test_weights_beside_the_file_count(tmp_path: Path, photos: NDArray[np.uint8]
     beside.write_bytes(bytes(content))
     assert load_model(str(path)).spec.digest != model.spec.digest
     beside.unlink()
-    with pytest.raises(ModelFileError, match="not found in its folder"):
+    with pytest.raises(ModelFileError, match=r"not found.* folder"):
         load_model(str(path))
 
 

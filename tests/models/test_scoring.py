@@ -166,5 +166,5 @@ def test_masked_classes_are_accepted_and_mistakes_are_not() -> None:
     assert table["nll"].to_pylist() == [np.inf]
     assert np.isfinite(table["entropy"].to_numpy()).all()
     for bad in ([np.nan, 1.0], [np.inf, 1.0], [-np.inf, -np.inf]):
-        with pytest.raises(PredictionsError, match="not finite, the first is b"):
+        with pytest.raises(PredictionsError, match=r"finite.* first .*\bb\b"):
             predictions(["a", "b"], [0, 1], np.array([[0.0, 1.0], bad]))

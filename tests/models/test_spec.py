@@ -120,7 +120,7 @@ def test_module_digest_changes_with_the_version() -> None:
     digest = as_model(tiny_net(), input_size=32).spec.digest
     versions = {as_model(tiny_net(), input_size=32, version=word).spec.digest for word in "12"}
     assert len(versions | {digest}) == 3
-    with pytest.raises(OptionError, match="version must not be empty"):
+    with pytest.raises(OptionError, match=r"version.* empty"):
         as_model(tiny_net(), input_size=32, version="")
 
 
@@ -131,5 +131,5 @@ def test_callables_need_a_version() -> None:
     assert as_model(net).spec.digest == UNKNOWN
     assert as_model(net, version="1").spec.reusable
     assert as_model(net, version="1").spec.digest != as_model(net, version="2").spec.digest
-    with pytest.raises(OptionError, match="version must not be empty"):
+    with pytest.raises(OptionError, match=r"version.* empty"):
         as_model(net, version=" ")

@@ -134,7 +134,7 @@ def test_pickles_are_rejected(tmp_path: Path, arch: str) -> None:
     torch.save(tiny_net(), tmp_path / "module.pt")
     torch.save({"state_dict": Evil(tmp_path / "ran")}, tmp_path / "evil.pt")
     for name in ("module.pt", "evil.pt"):
-        with pytest.raises(ModelFileError, match=r"could run arbitrary code.*state_dict\(\)"):
+        with pytest.raises(ModelFileError, match=r"arbitrary code.*state_dict\(\)"):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
     assert not (tmp_path / "ran").exists()
 
@@ -154,7 +154,7 @@ def test_files_that_do_not_fit(tmp_path: Path, arch: str) -> None:
         load_model(f"torch:{tmp_path}/seven.pt")
     with pytest.raises(OptionError, match=r"arch=python:.*got 'resnet50'"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="resnet50")
-    with pytest.raises(ModelError, match="must return a torch module, got str"):
+    with pytest.raises(ModelError, match=r"torch module.*\bstr\b"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="python:torch_arch:text")
 
 
@@ -312,7 +312,7 @@ def test_modules_with_invalid_outputs(photos: NDArray[np.uint8]) -> None:
 
     plain = as_model(tiny_net(), input_size=32)(photos)
     np.testing.assert_array_equal(as_model(Odd(lambda x: (x, x + 1)), input_size=32)(photos), plain)
-    with pytest.raises(BeaufortError, match="must return a tensor, got dict"):
+    with pytest.raises(BeaufortError, match=r"tensor.*\bdict\b"):
         as_model(Odd(lambda x: {"out": x}), input_size=32)
 
 

@@ -116,7 +116,7 @@ def test_figures_do_not_read_the_test_images(
     assert len(found.strips) == 3
     assert pixels(found, found.strips[0].images[0]).shape == (32, 32, 3)
     monkeypatch.undo()
-    with pytest.raises(OptionError, match="toys, which contains the test images"):
+    with pytest.raises(OptionError, match=r"toys.* test images"):
         examples_of_images(scores, data)
 
 

@@ -61,7 +61,7 @@ def test_invalid_options_are_rejected(scores: Scores, alone: Scores, digits: tup
         figure(scores, "curve")
     with pytest.raises(UnknownNameError, match="did you mean 'good'"):
         figure(scores, "curves", model="goood")
-    with pytest.raises(OptionError, match="at least two models, got 1"):
+    with pytest.raises(OptionError, match=r"two models.*\b1\b"):
         figure(alone, "comparison")
     with pytest.raises(OptionError, match="several severities"):
         figure(digits[0], "curves")

@@ -169,9 +169,9 @@ def test_incomplete_models_are_reported_and_omitted(fill: Fill, tmp_path: Path) 
     results = open_results(fill("s", {"net": 0.7, "half": 0.6}, skip=3))
     assert results.models == ("net",)
     assert results.incomplete == {"half": 3}
-    with pytest.raises(ResultsError, match=r"^half of \S+ lacks 3 of the 16 conditions of mnist-c"):
+    with pytest.raises(ResultsError, match=r"^half .*\b3 of .*\b16 .*mnist-c"):
         open_results(tmp_path / "s", models=["half"])  # net has them all
-    with pytest.raises(ResultsError, match=r"^no model of .* half lacks 3"):
+    with pytest.raises(ResultsError, match=r"^no model .*half .*\b3\b"):
         open_results(fill("t", {"half": 0.6}, skip=3), suite="mnist-c")
     with pytest.raises(ResultsError, match="has no predictions"):
         open_results(FileStore("memory://empty-results"))
@@ -407,7 +407,7 @@ def test_targets(fill: Fill, tmp_path: object) -> None:
     assert opened("other", store.location)[0].models == ("other",)
     assert opened(single.location, store.location)[0].models == ("net",)
     assert opened(f"{store.location}::net")[0].models == ("net",)
-    with pytest.raises(ResultsError, match="has 2 models: net, other; pass one as"):
+    with pytest.raises(ResultsError, match=r"2 models.* net, other"):
         opened(store.location)
     with pytest.raises(ResultsError, match=r"'otter'"):
         opened("otter", store.location)

@@ -489,12 +489,12 @@ def table(path: Path) -> list[dict[str, str]]:
 def test_predictions_that_cannot_be_paired_are_rejected(tmp_path: Path) -> None:
     write_photos(tmp_path, "styles", NETWORKS[:2], {"plain": {}})
     write_photos(tmp_path, "filters", NETWORKS[:2], {"plain": {}}, images=50)
-    with pytest.raises(OptionError, match="for 50 photos and photos/styles for 60;"):
+    with pytest.raises(OptionError, match=r"\b50 photos.* photos/styles .*\b60\b"):
         load_arms(tmp_path, WHOLE)
     path = tmp_path / condition_file("styles", "stylize@3")
     found = StudyPredictions((f"{NETWORKS[1]}/plain",), np.ones((1, 60), np.uint8), np.ones(60, np.uint8), {})
     write_predictions(path, found)
-    with pytest.raises(OptionError, match=r"stylize@3\.npz has 1 row of 60 images and .* has 2 rows of 60"):
+    with pytest.raises(OptionError, match=r"stylize@3\.npz .*1 row of 60.*2 rows of 60"):
         load_arms(tmp_path, WHOLE)
 
 

@@ -236,10 +236,10 @@ def test_the_published_errors_of_alexnet_divide() -> None:
 def test_data_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="imagenet not found: /nowhere"):
         reproduce("imagenet-c-enhancements", tmp_path, data={"imagenet": "/nowhere"}, rehearse=True)
-    with pytest.raises(OptionError, match=r"nlm requires photos.*--data imagenet="):
+    with pytest.raises(OptionError, match=r"\bnlm\b.*--data imagenet="):
         reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"])
     empty = {"imagenet": str(tmp_path), "networks": str(tmp_path)}
-    with pytest.raises(OptionError, match=r"none of the networks resnet50_224\.onnx"):
+    with pytest.raises(OptionError, match=r"networks.* resnet50_224\.onnx"):
         reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"], data=empty)
     assert not (tmp_path / "none").exists()
 

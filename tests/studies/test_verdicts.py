@@ -163,7 +163,7 @@ def test_mistakes_in_a_study_are_named(tmp_path: Path, changes: dict[str, Any], 
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"cannot read .*none\.yaml: No such file"):
+    with pytest.raises(OptionError, match=r"none\.yaml.*No such file"):
         reproduce(str(tmp_path / "none.yaml"))
     (tmp_path / "bad.yaml").write_text("a: [")
     with pytest.raises(OptionError, match=re.escape(str(tmp_path / "bad.yaml"))):

@@ -207,7 +207,7 @@ def test_five_severities_and_none_named() -> None:
 @pytest.mark.parametrize("corruption", sorted(corruptions))
 def test_facts_are_json_and_differ_between_severities(corruption: str, scale: str) -> None:
     if scale not in corruptions[corruption].recipes:
-        with pytest.raises(OptionError, match="has no constants for the scale"):
+        with pytest.raises(OptionError, match=r"no constants.* scale"):
             Condition("a", corruption, 1).facts(scale=scale)
         return
     found = [Condition("a", corruption, level).facts(scale=scale) for level in range(1, 6)]
@@ -302,9 +302,9 @@ def test_mistakes_in_a_shift_of_another_kind() -> None:
         Condition("photos", "test-dim", 3)
     with pytest.raises(OptionError, match="has severities, not levels"):
         Condition("photos", "fog", 3, "3")
-    with pytest.raises(OptionError, match="a level must be at most 200"):
+    with pytest.raises(OptionError, match=r"level.* 200\b"):
         Condition.parse("photos/test-dim@2 3")
-    with pytest.raises(UnknownNameError, match="did you mean 'test-dim'"):
+    with pytest.raises(UnknownNameError, match="mean 'test-dim'"):
         Condition("photos", "test-dm")
     with pytest.raises(OptionError, match="got 'fog'"):
         register_shift("fog")

@@ -92,7 +92,7 @@ def test_models_of_other_data_are_judged_by_both_accuracies() -> None:
     assert both.x == "a and b"
     assert list(both.models[0].further) == pytest.approx([values["b"][0]])
     assert sum(one.verdict == "within" for one in both.models) > 50
-    with pytest.raises(OptionError, match="do not determine each other"):
+    with pytest.raises(OptionError, match="determine each other"):
         fit_plane(replace(grid, values={**values, "b": values["a"]}), "c", ["a", "b"])
     with pytest.raises(OptionError, match="at least 4 models"):
         fit_plane(replace(grid, fitted=np.arange(60) < 3), "c", ["a", "b"])

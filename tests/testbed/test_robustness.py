@@ -163,7 +163,7 @@ def test_standard_accuracies_without_a_trend(tmp_path: Path) -> None:
     assert found.missing == ("none",)
     assert len(found.defined) == 3
     assert found.trend.excluded == ("full",)
-    with pytest.raises(OptionError, match="no selected model has an effective robustness"):
+    with pytest.raises(OptionError, match=r"no selected model.* effective robustness"):
         _ = effective_robustness(load_grid(path), "shifted", x="clean", select=["full"]).mean
 
 
@@ -199,11 +199,11 @@ def test_tau_of_pairs(paper: Grid) -> None:
     assert one.interval.low < one.tau < one.interval.high
     lonely = relative_robustness(paper, "imagenetv2", select=["efficientnet-b8-advprop-autoaug"])
     assert lonely.missing == ("efficientnet-b8-advprop-autoaug",)
-    with pytest.raises(OptionError, match="no selected model has a base model"):
+    with pytest.raises(OptionError, match=r"no selected model.* base model"):
         _ = lonely.mean
     own = relative_robustness(paper, "imagenetv2", pairs=[Pair("resnet50", "alexnet")])
     assert len(own.models) == 1
-    with pytest.raises(OptionError, match="must both be models of the grid paper"):
+    with pytest.raises(OptionError, match=r"both.* grid paper"):
         relative_robustness(paper, "imagenetv2", pairs=[Pair("resnet50", "resnet51")])
 
 
@@ -229,9 +229,9 @@ def test_correlations_that_are_not(paper: Grid, small: Path) -> None:
     ordinary = small.with_name("ordinary.csv")
     rows = [f"m{i},STANDARD,{60 + i},{50 + i * 1.1},{40 + i * 1.2}" for i in range(6)]
     ordinary.write_text("\n".join(["model,type,val,imagenet-sketch,greyscale", *rows]))
-    with pytest.raises(OptionError, match="at least 3 models that are not standard and have both, got 0"):
+    with pytest.raises(OptionError, match=r"at least 3 models.*not standard.*\b0\b"):
         correlate(load_grid(ordinary), "greyscale", "sketch")
-    with pytest.raises(OptionError, match="needs synthetic and natural shifts, got 0 and 0"):
+    with pytest.raises(OptionError, match=r"synthetic.* natural.*\b0 and 0"):
         correlation_table(load_grid(small))
 
 
@@ -256,7 +256,7 @@ def test_gaps_leave_the_rest_of_the_table(paper: Grid) -> None:
     assert {one.natural for one in table} == set(natural_shifts(paper)) - {"imagenet-sketch"}
     lost = {"avg_corruptions", "imagenet-c.fog_on-disk"}
     assert {one.synthetic for one in table} == set(synthetic_shifts(paper)) - lost
-    with pytest.raises(OptionError, match="fit of imagenet-sketch on val"):
+    with pytest.raises(OptionError, match=r"imagenet-sketch.* val"):
         correlation_table(grid, natural=["imagenet-sketch"])
     with pytest.raises(OptionError, match="in the grid paper"):
         correlation_table(grid, select=["resnet50_swsl"])

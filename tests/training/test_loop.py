@@ -154,9 +154,9 @@ def test_folder_of_another_training_run_is_rejected(
     train(quick, patches, output=tmp_path, device="cpu", deadline=deadline)
     with pytest.raises(TrainingFileError, match=r"another seed \(0 there, 1 here\)"):
         train(quick, patches, output=tmp_path, seed=1, device="cpu")
-    with pytest.raises(TrainingFileError, match=r"another recipe \(rate: 0.01 there, 0.02 here\)"):
+    with pytest.raises(TrainingFileError, match=r"recipe.*rate: 0\.01.*0\.02"):
         train(replace(quick, rate=0.02), patches, output=tmp_path, device="cpu")
-    with pytest.raises(TrainingFileError, match=r"other data \(images: 320 there, 100 here\)"):
+    with pytest.raises(TrainingFileError, match=r"data.*images: 320.*100"):
         train(quick, patches.first(100), output=tmp_path, device="cpu")
     told_otherwise = replace(quick, about="the same in other words")
     assert train(told_otherwise, patches, output=tmp_path, device="cpu").finished
@@ -312,7 +312,7 @@ def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, t
             return block._replace(labels=block.labels + (10 if 5 in places else 0))
 
     own = Own("own", patches.classes, patches.images, patches.labels)
-    with pytest.raises(OptionError, match="labels of own must be 0 to 9, got 10"):
+    with pytest.raises(OptionError, match=r"labels of own.* 0 to 9.* 10\b"):
         train(quick, own, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="patches has no images"):
         train(quick, patches.first(0), output=tmp_path, device="cpu")
@@ -321,7 +321,7 @@ def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, t
 def test_a_seed_is_an_integer(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     """NumPy integers are valid seeds, and are recorded."""
     for seed in (1.5, "a", True, None):
-        with pytest.raises(OptionError, match="seed must be an integer"):
+        with pytest.raises(OptionError, match=r"seed.*integer"):
             train(quick, patches, output=tmp_path, seed=seed, device="cpu")  # type: ignore[arg-type]
     few = patches.first(32)
     made = [

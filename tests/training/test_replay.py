@@ -85,7 +85,7 @@ def test_steps_that_cannot_be_recorded_are_not_replayed() -> None:
     step, seen = step_on(Cuda(fails=True))
     for _ in range(3):
         step(torch.ones(2), torch.zeros(2))
-    with pytest.warns(UserWarning, match="operation not permitted when stream is capturing"):
+    with pytest.warns(UserWarning, match="stream is capturing"):
         step(torch.ones(2), torch.zeros(2))
     step(torch.ones(2), torch.zeros(2))
     assert len(seen) == 5
@@ -123,7 +123,7 @@ def recorded(change: Change) -> ReplayedStep:
 
 @pytest.mark.parametrize("change", FROZEN.values(), ids=FROZEN)
 def test_steps_that_a_recording_would_freeze_are_not_replayed(change: Change) -> None:
-    with pytest.warns(UserWarning, match="they (draw random numbers on|do not do the same)"):
+    with pytest.warns(UserWarning, match=r"random numbers|not do the same"):
         assert recorded(change).graph is None
 
 

@@ -128,12 +128,12 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
 def test_unfinished_training_runs_are_reported(folder: Path, patches: TrainingTensors, quick: Recipe) -> None:
     """The error states that the run is not finished."""
     train(quick, patches, output=folder.parent / "half-seed0", device="cpu", deadline=0.0)
-    with pytest.raises(UnknownNameError, match="half-seed0 is not finished"):
+    with pytest.raises(UnknownNameError, match=r"half-seed0.* not finished"):
         load_model("trained:half-seed0", device="cpu")
 
 
 def test_missing_and_invalid_files(folder: Path) -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'quick-seed0'"):
+    with pytest.raises(UnknownNameError, match="mean 'quick-seed0'"):
         find_trained("quick-seed1")
     facts = json.loads((folder / FACTS).read_text())
     (folder / FACTS).write_text(json.dumps({**facts, "recipe": {**facts["recipe"], "architecture": "conv3"}}))

@@ -177,7 +177,7 @@ def test_only_listed_formats_are_opened(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("subprocess.check_call", lambda *args, **_: started.append(args))
     image = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n%%EOF\n"
     (tmp_path / "cat.jpg").write_bytes(image)
-    with pytest.raises(ImageFileError, match="not an image in a supported format"):
+    with pytest.raises(ImageFileError, match="supported format"):
         read_image(tmp_path / "cat.jpg")
     with pytest.raises(ImageFileError):
         decode_image(image)

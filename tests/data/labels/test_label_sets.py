@@ -29,7 +29,7 @@ def test_the_published_list(tmp_path: Path) -> None:
     assert label_sets.labels(ids, LabelSpace(10, ((5,),), "all")).tolist() == [[3, 7], [0, -1], [-1, -1]]
     with pytest.raises(LabelError, match="'ILSVRC2012_val_00000004"):
         label_sets.of("ILSVRC2012_val_00000004.JPEG")
-    with pytest.raises(LabelError, match="below 6, the number of outputs, got 7"):
+    with pytest.raises(LabelError, match=r"6.* outputs.* 7"):
         label_sets.labels(ids, LabelSpace(6))
 
 

@@ -159,7 +159,7 @@ def test_numbers_are_outputs() -> None:
     assert find_label_space(plain, ModelOutputs("net", None)).identity
     gaps = DatasetLabels("list", ("tench", "1", "great white shark"), np.array([0, 2]))
     assert find_label_space(gaps, ModelOutputs("net", 1000, label_space="imagenet-1k")).identity
-    with pytest.raises(LabelError, match=r"below 3, the number of outputs of net, got 5"):
+    with pytest.raises(LabelError, match=r"3.* outputs of net.* 5"):
         find_label_space(plain, ModelOutputs("net", 3))
 
 
@@ -167,11 +167,11 @@ def test_folders_that_are_numbers() -> None:
     assert find_label_space(folders(*"0123456789"), ModelOutputs("net", 10)).identity
     assert outputs_of(find_label_space(folders("7", "285", "30"), IMAGENET)) == [285, 30, 7]
     twelve = tuple(map(str, range(12)))
-    with pytest.raises(LabelError, match=r"are numbers .* outputs of net"):
+    with pytest.raises(LabelError, match=r"numbers.* net"):
         find_label_space(folders(*twelve), ModelOutputs("net", 12))
     named = find_label_space(folders(*twelve), ModelOutputs("net", 12, twelve))
     assert outputs_of(named) == [int(name) for name in sorted(twelve)]
-    with pytest.raises(LabelError, match=r"are numbers .* outputs of net"):
+    with pytest.raises(LabelError, match=r"numbers.* net"):
         find_label_space(folders("7", "1000"), IMAGENET)
 
 

@@ -129,10 +129,10 @@ def test_invalid_requests_write_nothing(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="source not found"):
         corrupt_tree(tmp_path / "nothing", out)
     for inside in (tree, tree / "cat/out", tree / "../source/x"):
-        with pytest.raises(OptionError, match="must be outside the source"):
+        with pytest.raises(OptionError, match="outside the source"):
             corrupt_tree(tree, inside)
     (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match="must be a directory, got the file"):
+    with pytest.raises(OptionError, match=r"directory, got .*file"):
         corrupt_tree(tree, tmp_path / "file")
     with pytest.raises(OptionError, match="cannot write"):
         corrupt_tree(tree, tmp_path / "file/below")

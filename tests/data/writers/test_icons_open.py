@@ -195,9 +195,9 @@ def test_a_folder_of_other_packages_is_rejected(mirror: Path, tmp_path: Path) ->
 def test_invalid_packages(tmp_path: Path) -> None:
     icon = IconSubtype("bird", "duck", ("1f986",), "duck", True)
     (tmp_path / "a.tgz").write_bytes(b"nothing")
-    with pytest.raises(AssetError, match="cannot read the npm package"):
+    with pytest.raises(AssetError, match=r"cannot read.* npm"):
         Artwork(tmp_path / "a.tgz").find(icon)
-    with pytest.raises(AssetError, match=r"JSON object chars\.json in"):
+    with pytest.raises(AssetError, match=r"JSON.*chars\.json"):
         Artwork(tarball(tmp_path / "b.tgz", {"package/x.json": b"{}"})).find(icon)
     broken = iconify(tmp_path / "c.tgz", {}, {"1f986": "duck"})
     with pytest.raises(AssetError, match=r"'duck'"):

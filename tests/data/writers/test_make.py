@@ -344,7 +344,7 @@ def test_impossible_requests_are_reported(mnist: Path, cifar: Path, tmp_path: Pa
     with pytest.raises(ImageFileError, match=r"train-labels.* not found"):
         make_dataset("mnist-c", mnist, out)
     (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match="not a dataset of a known kind"):
+    with pytest.raises(OptionError, match="not a dataset"):
         make_dataset("imagenet-c", tmp_path / "file", out)
     np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
     for name in ("cifar10-c", "cifar10-p"):
@@ -370,7 +370,7 @@ def test_real_cifar(tmp_path: Path) -> None:
 def test_no_arrays_are_made_among_those_of_the_source(cifar: Path, name: str, kind: str) -> None:
     """`labels.npy` of the source would be taken for that of the set, which is five times as long."""
     before = sorted(cifar.rglob("*"))
-    with pytest.raises(OptionError, match="output must be outside the source"):
+    with pytest.raises(OptionError, match=r"output.* outside the source"):
         make_dataset(name, f"{kind}{cifar}", cifar, limit=1)
     assert sorted(cifar.rglob("*")) == before
 
@@ -380,12 +380,12 @@ def test_no_arrays_are_made_in_a_folder_of_classes(tmp_path: Path, below: str) -
     """A folder in it would be a class."""
     (tmp_path / "photos" / "cat").mkdir(parents=True)
     Image.new("RGB", (32, 32)).save(tmp_path / "photos" / "cat" / "1.png")
-    with pytest.raises(OptionError, match="output must be outside the source"):
+    with pytest.raises(OptionError, match=r"output.* outside the source"):
         make_dataset("cifar10-c", tmp_path / "photos", tmp_path / "photos" / below, names=["contrast"])
     assert load_dataset(tmp_path / "photos").classes == ("cat",)
 
 
 def test_digits_may_be_made_below_the_source(mnist: Path) -> None:
-    with pytest.raises(OptionError, match="output must be outside the source"):
+    with pytest.raises(OptionError, match=r"output.* outside the source"):
         make_dataset("mnist-c", mnist, mnist, names=["identity"])
     assert make_dataset("mnist-c", mnist, mnist / "mnist-c", names=["identity"]).ok

@@ -84,9 +84,9 @@ def test_constant_ratings_have_no_agreement() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(OptionError, match=r"same number of ratings, at least 2, got 2 to 3"):
+    with pytest.raises(OptionError, match=r"ratings.* at least 2.* 2 to 3"):
         fleiss_kappa([[2, 0], [3, 0]])
-    with pytest.raises(OptionError, match=r"must be from 0 to 1, got 0 to 2"):
+    with pytest.raises(OptionError, match=r"0 to 1.* 0 to 2"):
         cohen_kappa([0, 2], [0, 1])
     with pytest.raises(OptionError, match=r"got 2 and 3"):
         cohen_kappa([0, 1], [0, 1, 1])

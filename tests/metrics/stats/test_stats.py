@@ -141,7 +141,7 @@ def test_resamples_depend_on_the_seed_and_their_number_alone() -> None:
 
 @pytest.mark.parametrize("bad", [np.zeros((0, 3)), np.zeros((2, 3, 4))])
 def test_values_of_no_images(bad: np.ndarray) -> None:
-    with pytest.raises(OptionError, match="one row for each image"):
+    with pytest.raises(OptionError, match=r"row.* image"):
         bootstrap_means(bad)
 
 

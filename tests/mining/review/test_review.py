@@ -107,7 +107,7 @@ def test_a_seat_that_nobody_uses_is_given_on_and_a_late_vote_still_counts(tmp_pa
 def test_ties_are_settled_and_nothing_else_is(tmp_path: Path) -> None:
     people = small(tmp_path, votes=2)
     image = decisions(people.review)[0].id
-    with pytest.raises(ReviewError, match="only a tied image can be settled, but this one is open"):
+    with pytest.raises(ReviewError, match=r"tied.* open"):
         settle_tie(people.review, people.id_of("admin"), image, accepted=True)
     vote(people, "ann", True)
     vote(people, "bob", False)
@@ -195,7 +195,7 @@ def test_nobody_votes_on_the_card_of_another(tmp_path: Path) -> None:
         cast_vote(people.review, people.id_of("bob"), card.showing, YES)
     with pytest.raises(ReviewError, match="shown to you"):
         card_image(people.review, people.id_of("bob"), card.showing)
-    with pytest.raises(ReviewError, match="every question must be answered"):
+    with pytest.raises(ReviewError, match="every question"):
         cast_vote(people.review, people.id_of("ann"), card.showing, {"usable": True})
 
 

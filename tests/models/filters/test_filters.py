@@ -246,7 +246,7 @@ def test_noise_at_a_gate_is_neither_above_nor_below_it() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1, 2.5, True, "two"])
 def test_invalid_threads_are_rejected(threads: Any) -> None:
-    with pytest.raises(OptionError, match="threads must be a positive integer, got"):
+    with pytest.raises(OptionError, match=r"threads.* positive integer"):
         load_filter("stretch")(photos(), threads=threads)
 
 

@@ -116,7 +116,7 @@ def test_errors_come_before_training(photos: str, recipe: Recipe) -> None:
         leave_out(photos, "lens", recipe=recipe, output="out")
     with pytest.raises(UnknownNameError, match=r"'camra'.*'camera'\?"):
         leave_out(photos, "camra", recipe=recipe, output="out")
-    with pytest.raises(UnknownNameError, match="unknown camera of photos 'q'; available: x, y, z"):
+    with pytest.raises(UnknownNameError, match=r"camera of photos 'q'.*x, y, z"):
         leave_out(photos, "camera", recipe=recipe, output="out", only=["x", "q"])
     with pytest.raises(OptionError, match=r"seen.*1"):
         leave_out(photos, "camera", recipe=recipe, output="out", seen=1)
@@ -197,7 +197,7 @@ def test_a_start_trained_on_another_value_is_rejected(photos: str, recipe: Recip
 
 def test_a_run_that_ends_without_a_loss_is_rejected(photos: str, recipe: Recipe) -> None:
     wild = replace(recipe, optimizer="sgd", rate=999_999.0, weight_decay=999_999.0)
-    with pytest.raises(OptionError, match=r"without z, seed 0, ended after .* a lower rate than 999999, and"):
+    with pytest.raises(OptionError, match=r"without z.*seed 0.* rate .*\b999999\b"):
         leave_out(photos, "camera", recipe=wild, output="out", side=8, device="cpu", only="z")
 
 
@@ -322,7 +322,7 @@ def test_keeping_images_back_leaves_every_class_in_training() -> None:
         assert set(labels[train_on]) == {0, 1, 2}
         assert len(kept_back) == 29
         assert sorted([*train_on, *kept_back]) == chosen.train.tolist()
-    with pytest.raises(OptionError, match=r"32 images of 3 classes .* keep 30 back; choose a"):
+    with pytest.raises(OptionError, match=r"32 images .*3 classes.*\b30\b"):
         _kept_back(chosen, 0.95, labels)
 
 

@@ -58,9 +58,9 @@ def test_facts_of_foolbox() -> None:
 def test_foolbox_attacks_that_will_not_do(victim: Network) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'LinfPGD'"):
         Condition.parse("toys/foolbox@LinfPDG:1").facts()
-    with pytest.raises(AttackError, match="use an attack in linf or l2"):
+    with pytest.raises(AttackError, match=r"\blinf\b.*\bl2\b"):
         Condition.parse("toys/foolbox@L1PGD:1").facts()
-    with pytest.raises(AttackError, match="label sets; use pgd-linf"):
+    with pytest.raises(AttackError, match=r"label sets.* pgd-linf"):
         predicted_after("foolbox@LinfPGD:1/255", victim, labels=np.stack([LABELS, LABELS], axis=1))
 
 

@@ -203,7 +203,7 @@ def test_resize_and_crop_come_before_the_attack() -> None:
 
 def test_models_without_gradients_are_rejected() -> None:
     function = as_model(lambda images: images[:, 0, 0].astype(np.float32), name="plain", classes=3)
-    with pytest.raises(AttackError, match=r"plain is not one \(python:plain\)"):
+    with pytest.raises(AttackError, match=r"plain .*\(python:plain\)"):
         attack_images(quick("linf"), function, IMAGES, LABELS, epsilon=0.1, ids=IDS)
 
     with pytest.raises(AttackError, match=r"\+clahe"):
@@ -214,7 +214,7 @@ def test_models_without_gradients_are_rejected() -> None:
             return batch.detach().mean(dim=(2, 3))
 
     blind = as_model(Blind(), name="blind", device="cpu")
-    with pytest.raises(AttackError, match="outputs of blind have none"):
+    with pytest.raises(AttackError, match=r"blind.* none"):
         attack_images(quick("linf"), blind, IMAGES, LABELS % 3, epsilon=0.1, ids=IDS)
 
 

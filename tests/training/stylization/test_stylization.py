@@ -216,7 +216,7 @@ def test_missing_and_wrong_files_are_reported(
     monkeypatch.setenv("BEAUFORT_STYLIZER", str(tmp_path))
     with pytest.raises(StylizerError, match="BEAUFORT_STYLIZER"):
         Stylize("1").facts(seed=0)
-    with pytest.raises(OptionError, match="severity of stylize must be an integer from 0 to 5, got '6'"):
+    with pytest.raises(OptionError, match=r"severity of stylize.* 0 to 5.*'6'"):
         Stylize("6")
     (tmp_path / "styles").mkdir()
     for name in ("decoder.pth", "vgg_normalised.pth"):
