@@ -17,5 +17,7 @@ def invoke(*arguments: str, code: int = 0) -> str:
 
 
 def shows(text: str, *facts: str) -> bool:
-    """Whether one line of a text contains all facts, in this order."""
-    return re.search(".*".join(map(re.escape, facts)), text) is not None
+    """Whether a line of a text has all facts as whole words, in this order and near each other."""
+    edges = [(r"\b" * fact[0].isalnum(), r"\b" * fact[-1].isalnum()) for fact in facts]
+    words = (start + re.escape(fact) + end for fact, (start, end) in zip(facts, edges, strict=True))
+    return re.search(".{0,100}?".join(words), text) is not None

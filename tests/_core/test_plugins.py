@@ -12,6 +12,7 @@ import pytest
 from beaufort._core.errors import OptionError
 from beaufort._core.plugins import load_plugins
 from beaufort.suites import get_suite, register_suite
+from tests.commands import shows
 
 MODULE = '''
 """A corruption, a kind of dataset, a metric, a suite and a model of a plug-in package."""
@@ -115,7 +116,7 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
     named = (*RUN[:2], "street-net", *RUN[3:])
     done = beaufort(*named, "--store", "results", "--engine", "processes:2", cwd=tmp_path, path=package)
     assert done.returncode == 0, done.stderr
-    assert "dusk-c@1 on here: 20 images, 3 conditions" in done.stdout
+    assert shows(done.stdout, "dusk-c@1", "20 images", "3 conditions")
     page = beaufort("report", "results", "-o", "page.html", cwd=tmp_path, path=package)
     assert page.returncode == 0, page.stderr
     text = (tmp_path / "page.html").read_text()
@@ -156,7 +157,7 @@ def test_a_broken_package_is_a_warning(package: Path, tmp_path: Path) -> None:
     (package / "street_weather.py").write_text("import no_such_module_anywhere\n")
     listed = beaufort("ls", "suites", cwd=tmp_path, path=package)
     assert listed.returncode == 0
-    assert "the plug-in street of street-weather" in listed.stderr
+    assert shows(listed.stderr, "street", "street-weather")
     assert "imagenet-c" in listed.stdout
 
 
@@ -183,5 +184,5 @@ def test_a_command_that_cannot_be_loaded_leaves_the_others_alone(package: Path, 
     listed = beaufort("--help", cwd=tmp_path, path=package)
     assert listed.returncode == 0
     assert "corrupt" in listed.stdout
-    assert "the command street cannot be loaded" in listed.stderr
+    assert shows(listed.stderr, "command street", "cannot be loaded")
     assert beaufort("street", cwd=tmp_path, path=package).returncode == 2

@@ -22,6 +22,7 @@ from beaufort._core.text import printable
 from beaufort.cli import app
 from beaufort.cli._options import severity_list
 from beaufort.corruptions import corruptions
+from tests.commands import shows
 from tests.data.writers.outputs import contents
 
 RUNNER = CliRunner()
@@ -72,7 +73,8 @@ def test_failures_are_listed_at_the_end(source: Path, tmp_path: Path) -> None:
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)
     assert code == 1
     assert out.endswith("1 other file ignored, 1 failure\n")
-    assert errors == "failed: empty.png: the file is empty (0 bytes)\n"
+    assert errors.count("\n") == 1
+    assert shows(errors, "failed", "empty.png", "0 bytes")
 
 
 def test_json_is_for_programs(source: Path, tmp_path: Path) -> None:
@@ -81,7 +83,9 @@ def test_json_is_for_programs(source: Path, tmp_path: Path) -> None:
     data = json.loads(out)
     assert (code, errors) == (1, "")
     assert data["done"] == 12
-    assert data["failures"] == [{"path": "empty.png", "message": "the file is empty (0 bytes)"}]
+    (failure,) = data["failures"]
+    assert failure["path"] == "empty.png"
+    assert "0 bytes" in failure["message"]
 
 
 def test_many_failures_are_cut_short(tmp_path: Path) -> None:
@@ -91,7 +95,7 @@ def test_many_failures_are_cut_short(tmp_path: Path) -> None:
     code, _, errors = run("corrupt", tmp_path / "in", tmp_path / "out", *FAST)
     assert code == 1
     assert errors.count("failed:") == 20
-    assert "and 5 more; --json lists all" in errors
+    assert shows(errors, "5 more", "--json")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +133,7 @@ def test_invalid_folders_are_reported(source: Path, tmp_path: Path) -> None:
     run("corrupt", source, tmp_path / "out", *FAST)
     code, _, errors = run("corrupt", source, tmp_path / "out", *FAST, "--seed", 9)
     assert code == 2
-    assert "was made with seed 0, not 9" in errors
+    assert shows(errors, "seed 0", "9")
 
 
 def test_make(tmp_path: Path) -> None:

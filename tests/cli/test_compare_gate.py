@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from beaufort.store import FileStore
-from tests.commands import invoke
+from tests.commands import invoke, shows
 
 ROOT = Path(__file__).resolve().parents[2]
 Fill = Callable[..., FileStore]
@@ -25,12 +25,12 @@ def test_compare(fill: Fill) -> None:
     store = fill("s", {"good": 0.9, "bad": 0.6, "twin": 0.6}).location
     text = invoke("compare", "good", "bad", "twin", "--store", store)
     lines = text.splitlines()
-    assert "mnist-c@1 on digits, 300 images, baseline Conv1" in lines[0]
+    assert shows(lines[0], "mnist-c@1", "digits", "300 images", "Conv1")
     assert re.search(r"^1 +good .* a$", text, re.M)
     assert re.search(r"^2–3 +(bad|twin) .* b$", text, re.M)
     assert re.search(r"^good has \d+\.\d\d points higher mean accuracy than bad \[", text, re.M)
     assert "not significant" in text
-    assert "differ significantly under 16 of 16 conditions" in text
+    assert shows(text, "significantly", "16 of 16 conditions")
     every = invoke("compare", "bad", "twin", "--store", store, "--all")
     assert "digits/canny_edges" in every
     facts = json.loads(invoke("compare", "good", f"{store}::bad", "--store", store, "--json"))
@@ -42,7 +42,7 @@ def test_compare_takes_stores(fill: Fill) -> None:
     new, old = fill("new", {"net": 0.9}).location, fill("old", {"net": 0.7}).location
     text = invoke("compare", new, old)
     assert "net (new)" in text
-    assert "at least two, got net" in invoke("compare", new, code=2)
+    assert shows(invoke("compare", new, code=2), "two", "net")
 
 
 def test_a_model_of_the_store_is_the_baseline_of_every_command(fill: Fill) -> None:

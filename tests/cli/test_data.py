@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from beaufort._core.catalog import Asset, Entry, Progress, assets, entries
 from beaufort.cli import app
+from tests.commands import shows
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -57,7 +58,7 @@ def test_pull_list_and_verify(tmp_path: Path) -> None:
     assert "CC BY-SA 3.0" in row("mnist-test")
     code, out, errors = run("data", "pull", "digits")
     assert (code, errors) == (0, "")
-    assert out == f"digits: 2 files, 24 bytes, CC0-1.0, in {tmp_path / 'digits'}\n"
+    assert shows(out, "digits", "2 files", "24 bytes", "CC0-1.0", str(tmp_path / "digits"))
     assert "  yes  " in row("digits")
     assert run("data", "verify") == (0, "digits: ok\n", "")
     (tmp_path / "digits" / "two").unlink()

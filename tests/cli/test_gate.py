@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from beaufort.cli._app import app
 from beaufort.store import FileStore
+from tests.commands import shows
 
 Fill = Callable[..., FileStore]
 
@@ -88,7 +89,7 @@ def test_the_old_rule_is_kept_by_name(store: str) -> None:
     facts = json.loads(invoke("gate", "good", "--store", store, "--require", "clean=50", "--json"))
     floor = ["--require", f"clean={100 * facts['checks'][0]['value']:.2f}", "--rule", "significance"]
     text = invoke("gate", "good", "--reference", "twin", "--store", store, *floor, code=3)
-    assert "undecided: clean accuracy at least" in text  # the rule is for the drop alone
+    assert shows(text, "undecided", "clean accuracy")  # the rule is for the drop alone
     failed = invoke("gate", "bad", "--reference", "good", "--store", store, "--rule", "significance", code=1)
     assert "significant" in failed
     assert "rule 'x'" in invoke("gate", "good", "--store", store, "--rule", "x", code=2)
@@ -98,11 +99,11 @@ def test_floors_need_no_reference(store: str) -> None:
     text = invoke("gate", "good", "--store", store, "--require", "50,clean=50,worst=50")
     assert len(re.findall(r"^passed: ", text, re.M)) == 3
     text = invoke("gate", "good", "--store", store, "--require", "clean=50", "--require", "99", code=1)
-    assert "failed: Mean accuracy at least 99 %" in text
+    assert shows(text, "failed", "Mean accuracy", "at least 99 %")
     text = invoke("gate", "good", "--store", store, "--metric", "mce", "--require", "900")
     assert "passed: mCE at most 900 %" in text
     invoke("gate", "good", "--store", store, "--require", "clean=101", code=2)
-    assert "at least one of reference" in invoke("gate", "good", "--store", store, code=2)
+    assert "one of reference" in invoke("gate", "good", "--store", store, code=2)
 
 
 def test_a_model_against_itself(store: str) -> None:
@@ -238,7 +239,7 @@ def test_clusters(store: str, tmp_path: Path) -> None:
     file = columns(tmp_path, 300, 30)
     arguments = ("gate", "bad", "--reference", "good", "--store", store)
     text = invoke(*arguments, "--cluster-by", f"{file}:patient", code=3)
-    assert "300 images in 10 clusters, 95 % intervals over clusters" in text
+    assert shows(text, "300 images", "10 clusters", "95 %")
     assert re.search(r"about [\d,]+ clusters would be needed", text)
     assert "did you mean 'patient'" in invoke(*arguments, "--cluster-by", f"{file}:patients", code=2)
 
@@ -273,10 +274,10 @@ def test_power_from_a_store(store: str, tmp_path: Path) -> None:
     two = json.loads(
         invoke("power", "good", "--reference", "twin", "--store", store, "--drop", "3", "--json")
     )
-    assert "measured between good and twin on 300 images" in two["source"]
+    assert shows(two["source"], "good", "twin", "300 images")
     assert two["to_fail"] > 300
     one = json.loads(invoke("power", "good", "--store", store, "--drop", "3", "--json"))
-    assert "from the accuracy of good" in one["source"]
+    assert "accuracy of good" in one["source"]
     file = columns(tmp_path, 300, 5)
     text = invoke(
         *("power", "good", "--reference", "twin", "--store", store, "--drop", "5"),
@@ -303,7 +304,7 @@ def test_groups_and_training_runs_in_compare_and_report(store: str, tmp_path: Pa
         "net=good,twin",
     )
     text = invoke("compare", "good", "twin", "bad", "--store", store, *options)
-    assert "95 % intervals over 10 clusters of images" in text
+    assert shows(text, "95 %", "10 clusters")
     assert "worst group: " in text
     assert "net, 2 training runs:" in text
     facts = json.loads(invoke("compare", "good", "twin", "--store", store, *options, "--json"))

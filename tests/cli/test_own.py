@@ -21,7 +21,7 @@ from beaufort.results import open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import example_image
-from tests.commands import invoke
+from tests.commands import invoke, shows
 
 CHAIN = "fog@2+jpeg_compression@3"
 MODEL = """
@@ -88,7 +88,7 @@ def test_corruptions_of_a_run(folder: Path) -> None:
     data = json.loads(invoke(*RUN, "--corruption", CHAIN, "--json"))
     assert [one["condition"].partition("/")[2] for one in data["results"]] == ["", CHAIN]
     says = invoke(*RUN, "--corruption", CHAIN, "--severity", "3", code=2)
-    assert f"--severity 3 cannot be used with {CHAIN}" in says
+    assert shows(says, "--severity 3", CHAIN)
     says = invoke(*RUN, "--corruption", "fog", "--severity", "5.5", code=2)
     assert "got '5.5'" in says
     says = invoke(*RUN, "--corruption", "fog@2+snwo@1", code=2)
@@ -147,7 +147,7 @@ def test_make_writes_chains_where_a_severity_has_a_folder(photo: Path, folder: P
     invoke("make", "tiny-imagenet-c", "in", "tiny", "--corruption", CHAIN)
     assert (photo / "tiny" / CHAIN / "a.JPEG").is_file() or any((photo / "tiny" / CHAIN).iterdir())
     says = invoke("make", "cifar10-c", "toys", "cifar", "--corruption", CHAIN, code=2)
-    assert f"cifar10-c cannot contain the chain '{CHAIN}'" in says
+    assert shows(says, "cifar10-c", f"'{CHAIN}'")
 
 
 def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

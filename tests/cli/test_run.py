@@ -10,7 +10,7 @@ import pytest
 
 from beaufort.store import FileStore
 from beaufort.testing._contracts import example_image
-from tests.commands import invoke
+from tests.commands import invoke, shows
 
 SUITE = """
 name: mine
@@ -52,11 +52,13 @@ RUN = ["run", "--model", "python:toymodule:toy", "--suite", "mine.yaml", "--data
 @pytest.mark.usefixtures("folder")
 def test_the_whole_way() -> None:
     output = invoke(*RUN, "--dry-run")
-    assert "1 model × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 predictions missing" in output
-    assert "mine@1 on toys: 10 images, 5 conditions" in invoke(*RUN, "--config", "first=10")
+    assert shows(
+        output, "1 model", "5 conditions", "20 images", "5 cells", "0 of them stored", "100 predictions"
+    )
+    assert shows(invoke(*RUN, "--config", "first=10"), "mine@1", "toys", "10 images", "5 conditions")
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
-    assert "20 images, 5 conditions, 5 of them stored before" in invoke(*RUN)
+    assert shows(invoke(*RUN), "20 images", "5 conditions", "5 of them stored")
     listed = json.loads(invoke("results", "query", "--store", "kept", "--json"))
     assert [row["condition"] for row in listed] == [
         "toys",

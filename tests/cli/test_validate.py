@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from beaufort.cli import app
 from beaufort.cli.ls import _suite_cells
 from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, get_suite
+from tests.commands import shows
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -57,17 +58,17 @@ def test_one_condition(good: Path) -> None:
 def test_mistakes(good: Path, bad: Path) -> None:
     code, out, errors = run("validate", bad, good)
     assert (code, errors) == (1, "")
-    assert out.splitlines() == [
-        f"{bad}:5: corruptions: unknown corruption 'sonw'; did you mean 'snow'?",
-        f"{bad}:6: severities: severity must be a number from 1 to 5, got 6",
-        "ok: mine 3, 5 conditions",
-    ]
+    unknown, above, fine = out.splitlines()
+    assert shows(unknown, f"{bad}:5: corruptions: ", "'sonw'", "'snow'")
+    assert shows(above, f"{bad}:6: severities: ", "1 to 5", "6")
+    assert fine == "ok: mine 3, 5 conditions"
 
 
 def test_many_mistakes(bad: Path) -> None:
     bad.write_text(GOOD.replace("[1, 5]", f"[{', '.join(['9'] * 30)}]"))
     code, out, _ = run("validate", bad)
-    assert (code, len(out.splitlines()), out.splitlines()[-1]) == (1, 21, "and 10 more; --json lists all")
+    assert (code, len(out.splitlines())) == (1, 21)
+    assert shows(out.splitlines()[-1], "10 more", "--json")
     assert len(json.loads(run("validate", bad, "--json")[1])[0]["mistakes"]) == 30
 
 
@@ -77,11 +78,9 @@ def test_json(good: Path, bad: Path) -> None:
     assert code == 1
     assert first == {"file": str(good), "ok": True, "name": "mine", "version": 3, "conditions": 5}
     assert second["ok"] is False
-    assert second["mistakes"][0] == {
-        "line": 5,
-        "key": "corruptions",
-        "message": "unknown corruption 'sonw'; did you mean 'snow'?",
-    }
+    mistake = second["mistakes"][0]
+    assert (mistake["line"], mistake["key"]) == (5, "corruptions")
+    assert shows(mistake["message"], "'sonw'", "'snow'")
 
 
 def test_no_such_file(good: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from beaufort.data import from_arrays
 from beaufort.evaluation import RunOptions, measure_costs
 from beaufort.evaluation.costs import _median
 from beaufort.models import ModelError, as_model
+from tests.commands import shows
 
 IMAGES = np.zeros((2, 32, 32, 3), np.uint8)
 NETS = """
@@ -88,7 +89,7 @@ def test_run_measures_after_the_evaluation(tmp_path: Path) -> None:
     (cost,) = json.loads(found.stdout)["costs"]
     assert (cost["model"], cost["batch_size"], cost["device"]) == ("quick", 1, "cpu")
     shown = CliRunner().invoke(app, command).stdout
-    assert "ratios to quick: medians of" in shown
+    assert shows(shown, "quick", "medians")
     assert "1 image at a time" in shown
 
 

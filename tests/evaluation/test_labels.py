@@ -21,6 +21,7 @@ from beaufort.report import to_text
 from beaufort.results import ResultsError, evaluate, join_results, open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import Suite, get_suite
+from tests.commands import shows
 
 SUITE = Suite(
     name="small", version=1, dataset="photos", scale="cifar", corruptions=("contrast",), severities=(1, 5)
@@ -204,7 +205,7 @@ def test_published_baselines_need_their_number_of_classes(tmp_path: Path) -> Non
 def test_a_limit_takes_classes_in_turns(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS, count=5)
     found = evaluate([thousand()], SUITE, data, tmp_path / "store", limit=6)
-    assert any("6 of 15 images, balanced over the classes with seed 0" in n for n in found.notes)
+    assert any(shows(n, "6 of 15 images", "balanced", "seed 0") for n in found.notes)
     rows = FileStore(tmp_path / "store").read(
         FileStore(tmp_path / "store").cells()[found.results[0].fingerprint]
     )
@@ -295,7 +296,7 @@ def test_probabilities_are_noticed_in_any_space(tmp_path: Path) -> None:
 
     model = as_model(fractions, name="shares", classes=1000, version="1")
     found = evaluate([model], SUITE, photos(tmp_path / "photos", IDS), tmp_path / "store")
-    assert "the outputs of shares look like probabilities" in " ".join(found.notes)
+    assert shows(" ".join(found.notes), "shares", "probabilities")
 
 
 def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path: Path) -> None:

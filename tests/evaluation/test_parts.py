@@ -29,7 +29,7 @@ from beaufort.suites import Suite, get_suite, parse_suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import register_shift
 from beaufort.testing._contracts import example_image
-from tests.commands import invoke
+from tests.commands import invoke, shows
 
 SUITE = """
 name: two-worlds
@@ -118,7 +118,7 @@ def test_one_run_on_three_datasets_of_different_classes() -> None:
     ]
     assert {result.images for result in seen.values()} == {COUNT, COUNT // 2}
     assert "6 of 10 outputs" in seen["toys"].labels
-    assert "every output competes (convention all)" in seen["drawings"].labels
+    assert "convention all" in seen["drawings"].labels
     assert seen["animals/fog@2"].labels.startswith("labels are numbers of outputs")
     assert all(result.reused for result in evaluate(models, suite, DATA, "kept").results)
 
@@ -169,8 +169,8 @@ def test_command_line_on_three_datasets() -> None:
     models = ["--model", "python:nets:one", "--model", "python:nets:two"]
     assert "100 images" in invoke("run", *models, *options, "--dry-run")
     output = invoke("run", *models, *options)
-    assert "animals@1 on animals: 40 images, 4 cells" in output
-    assert "one on toys, two on toys: 3 classes, from 6 of 10 outputs" in output
+    assert shows(output, "animals@1", "40 images", "4 cells")
+    assert shows(output, "one on toys", "two on toys", "3 classes", "6 of 10 outputs")
 
     text = invoke("report", "kept", "--format", "md")
     assert text.startswith("# Toys and animals")
@@ -227,7 +227,7 @@ def test_command_line_on_three_datasets() -> None:
     assert Path("gate.xml").read_text().count("<testcase") == 4
     assert all(f"one, on {name};" in Path("summary.md").read_text() for name in DATA)
     output = invoke("gate", "one", "--require", "worst=0", "--store", "kept")
-    assert "no limit applies to drawings" in output
+    assert shows(output, "no limit", "drawings")
     assert "== drawings" not in output
 
     output = invoke("power", "one", "--store", "kept", "--drop", "20")
@@ -237,7 +237,7 @@ def test_command_line_on_three_datasets() -> None:
     measured = json.loads(
         invoke("power", "one", "--reference", "two", "--store", "kept", "--drop", "20", "--json")
     )
-    assert all("measured between one and two" in plan["source"] for plan in measured["parts"])
+    assert all(shows(plan["source"], "one", "two") for plan in measured["parts"])
 
 
 @pytest.mark.usefixtures("folder")

@@ -79,7 +79,7 @@ def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
     total = sum((confusions(predictions, model) for model in ("faint", "vague")), Counter())
     times = [int(text) for text in page.locator("#confusions tbody td:last-child").all_inner_texts()]
     assert times == [count for _, count in total.most_common(15)]
-    assert "selected by failures of bold" in page.locator(".about").inner_text()
+    assert "failures of bold" in page.locator(".about").inner_text()
     assert page.locator("#scores tbody th small").all_inner_texts() == ["surrogate"]
     for section in ("nuisances", "categories", "confusions"):
         assert page.locator(f"#{section} tbody tr").count() > 0

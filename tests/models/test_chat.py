@@ -35,6 +35,7 @@ from beaufort.models.chat import OUTCOMES, OUTPUTS
 from beaufort.models.name_matching import NameMatcher
 from beaufort.results import compare, open_results, score_replies
 from beaufort.suites import suite_from_corruptions
+from tests.commands import shows
 from tests.json_service import Reply
 from tests.models.chat_service import NAMES, ChatService, class_of, gray_images
 
@@ -301,7 +302,9 @@ def test_processes_share_replies(service: ChatService, tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert found["results"][0]["accuracy"] == 1
     assert found["scores"][0]["replies"][0]["outcomes"]["refused"]["value"] == 0
-    assert any("tiny sent 80 requests (8,000 input and 400 output tokens)" in note for note in found["notes"])
+    assert any(
+        shows(note, "tiny", "80 requests", "8,000 input", "400 output tokens") for note in found["notes"]
+    )
     assert len(service.requests) == 80
 
 
@@ -317,7 +320,7 @@ def test_budget(service: ChatService, load: Any) -> None:
     model = load(prices=prices, budget=5)
     model(images)
     assert len(service.requests) == 40
-    assert "cost of all its requests so far: 4.4" in model.cost_note(model.usage())
+    assert shows(model.cost_note(model.usage()), "cost", "requests", "4.4")
     service.answer = lambda *_: Reply({"choices": [{"message": {"content": "cat"}}]})
     with pytest.raises(ModelError, match="does not count tokens"):
         load(prices=prices, budget=99, seed=1)(images[:1])
@@ -332,7 +335,7 @@ def test_a_dry_run_sends_nothing(service: ChatService, tmp_path: Path) -> None:
     ]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    assert "tiny needs at most 32 requests" in result.output
+    assert shows(result.output, "tiny", "at most 32 requests")
     assert not service.requests
 
 

@@ -76,7 +76,7 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
 def test_note_names_the_sampled_images(
     scores: Scores, data: Dataset, examples: Examples, make: SimpleNamespace, tmp_path: Path
 ) -> None:
-    assert "among those that good classifies correctly" in examples.note
+    assert "good classifies correctly" in examples.note
     suite = replace(make.suite, clean=False)
     make.fill(tmp_path / "damaged", data, suite, ["good"])
     damaged = make.scored(open_results(tmp_path / "damaged"))

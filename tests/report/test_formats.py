@@ -22,6 +22,7 @@ from beaufort.report import FORMATS, to_card, to_csv, to_json, to_latex, to_mark
 from beaufort.report.latex import escape_latex
 from beaufort.results import Scores
 from beaufort.suites import get_suite
+from tests.commands import shows
 
 EVIL = "<script>alert(1)</script>"
 
@@ -68,7 +69,7 @@ def test_the_baseline_is_named(digits: tuple[Scores, object], scores: Scores) ->
     assert "vs Conv1" in to_latex(digits[0])
     stored = to_markdown(make_stored(scores))
     assert "mCE vs bad" in stored
-    assert "Baseline: bad, a model of this store" in stored
+    assert shows(stored, "Baseline: bad", "store")
 
 
 def make_stored(scores: Scores) -> Scores:

@@ -20,6 +20,7 @@ from beaufort.report.headline import about, headline
 from beaufort.report.provenance import _command, provenance_facts
 from beaufort.results import Scores
 from beaufort.suites import get_suite
+from tests.commands import shows
 
 EVIL = "<script>alert(1)</script>"
 
@@ -68,7 +69,7 @@ def test_a_suite_of_one_condition(make: SimpleNamespace) -> None:
     with pytest.raises(OptionError, match="several severities"):
         figure(scores, "curves")
     clean = make.scored(make.results_of(["one"], replace(suite, clean=True), 1))
-    assert "Accuracy from clean images (0) to severity 3" in Reader(to_html(clean)).text
+    assert shows(Reader(to_html(clean)).text, "Accuracy", "clean images (0)", "severity 3")
 
 
 def test_without_scripts_the_numbers_are_there(scores: Scores) -> None:
@@ -163,9 +164,7 @@ def test_headlines_say_no_more_than_the_interval(make: SimpleNamespace) -> None:
     scores = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60))
     for model in scores.models:
         output, value = headline(scores, model).sentence, model.metrics["mce"]
-        assert (
-            f"is {100 * value.value:.0f} % of the error of AlexNet, on average over 15 corruptions" in output
-        )
+        assert shows(output, f"{100 * value.value:.0f} %", "error of AlexNet", "15 corruptions")
         assert ("the interval contains 100 %" in output) == (value.low <= 1 <= value.high)
     same = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60), baseline="net")
     base = next(model for model in same.models if model.model == "net")
@@ -191,9 +190,9 @@ def test_few_images_a_class_are_no_ground_to_name_it(make: SimpleNamespace, scor
     many = [f"class {i}" for i in range(50)]
     worst = find_worst_classes(make.scored(make.results_of(["net"], make.suite, 50, many)))
     assert worst.by_model == {}
-    assert "none has more than 1 image" in worst.note
+    assert shows(worst.note, "none", "1 image")
     alone = find_worst_classes(make.scored(make.results_of(["net"], make.suite, 9, ["it", "rare"])))
-    assert alone.note == "There is one class. 1 class with fewer than 5 images omitted."
+    assert shows(alone.note, "one class", "1 class", "5 images")
     for found in find_worst_classes(scores).by_model.values():
         values = [one.corrupted.value for one in found]
         assert values == sorted(values)
@@ -234,7 +233,7 @@ def test_one_model_and_one_severity(digits: tuple[Scores, object], alone: Scores
     scores, data = digits
     page = Reader(to_html(scores, examples=examples_of_data(scores, data)))  # type: ignore[arg-type]
     assert "curves" not in page.ids
-    assert "15 corruptions at one severity: 16 conditions" in page.text
+    assert shows(page.text, "15 corruptions", "one severity", "16 conditions")
     single = Reader(to_html(alone))
     assert "model" not in single.ids
     assert "Ranking" not in single.text
@@ -263,7 +262,7 @@ def test_page_is_written_completely_or_not_at_all(
     target = tmp_path / "new" / "report.html"
     target.parent.mkdir()
     target.write_text("old")
-    with pytest.raises(OptionError, match=r"output.* file"):
+    with pytest.raises(OptionError, match=r"output .*a file"):
         write_report(scores, target.parent)
     monkeypatch.setattr("beaufort.report.formats.MOST_BYTES", 1000)
     with pytest.raises(OptionError, match="--model"):

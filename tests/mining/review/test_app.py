@@ -43,7 +43,7 @@ def test_from_the_link_to_the_last_image(visitor: Visitor, people: People) -> No
         page = visitor.vote(page.text, "yyy" if ">good chair" in page.text else "nyy")
         cards += 1
     assert cards > 6
-    assert "No images left for now" in page.text
+    assert "No images left" in page.text
     assert sum(one.yes for one in decisions(people.review)) == 6
 
 
@@ -82,7 +82,7 @@ def test_unsaved_vote_is_reported(visitor: Visitor, people: People) -> None:
     page = visitor.begin(people.tokens["ann"])
     response = visitor.vote(page.text, "yy")
     assert response.status_code == 409
-    assert "every question must be answered" in response.text
+    assert "every question" in response.text
     assert visitor.vote(page.text, comment="x" * 1001).status_code == 409
     assert counted(people) == 0
 
@@ -115,7 +115,7 @@ def test_one_vote_is_one_vote(tmp_path: Path) -> None:
         Visitor(client).enter(admin)
         text = client.get("/admin").text
     review.close()
-    assert "on the first vote of each image" in text
+    assert "first vote" in text
     assert "One vote decides.</p>" in text
     assert "99.5 % passed checks" in text
 

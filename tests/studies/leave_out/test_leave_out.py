@@ -89,7 +89,7 @@ def test_a_value_that_differs_is_found(photos: str, recipe: Recipe) -> None:
     text = Path("out/index.html").read_text(encoding="utf-8")
     assert "above zero for: z" in text
     assert "over 2 training runs" in text
-    assert "how another training run would differ" not in text
+    assert "another training run" not in text
 
 
 def test_existing_runs_are_reused(photos: str, recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_the_command(photos: str) -> None:
     assert "got ' , '" in result.output
     result = CliRunner().invoke(app, [*command[:2], "lens", *command[3:]])
     assert result.exit_code == 2
-    assert "must have at least two values" in result.output
+    assert "at least two values" in result.output
 
 
 def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
@@ -257,7 +257,7 @@ def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
     one = values_page(
         "season", "photos", recipe, [value_score("a", 9, right[:1], None, cap=1.0, unread=0)], []
     )
-    assert "the variation between training runs" in one
+    assert "between training runs" in one
     safe = value_score("c", 9, right, right, cap=1.0, unread=0)
     text = values_page("season", "photos", recipe, [safe, plain], [])
     assert "2 values of season" in text
