@@ -85,7 +85,7 @@ def test_one_as_a_batch() -> None:
         (
             {"severity": 6, "corruption": "fog"},
             OptionError,
-            "severity must be a number from 1 to 5, got 6",
+            r"severity .*number.* 1 to 5.* 6",
         ),
         ({"severity": 0.5, "corruption": "fog"}, OptionError, "0.5"),
         ({"severity": float("nan"), "corruption": "fog"}, OptionError, "nan"),
@@ -100,7 +100,7 @@ def test_one_as_a_batch() -> None:
         ({"corruption": "fog", "scale": "imagnet"}, OptionError, "imagenet"),
         ({"corruption": "zigzag", "scale": "cifar"}, OptionError, "relative"),
         ({"corruption": "fog", "stream": "numpy"}, OptionError, "reference"),
-        ({"corruption": "fog", "seed": 1.5}, OptionError, "seed must be an integer, got 1.5"),
+        ({"corruption": "fog", "seed": 1.5}, OptionError, r"seed .*integer.* 1.5"),
         ({"corruption": "fog", "seed": -3, "stream": "reference"}, OptionError, "2\\*\\*32"),
         ({"corruption": "fog", "image_id": -3}, OptionError, "-3"),
     ],

@@ -97,9 +97,9 @@ def test_a_list_elsewhere_is_named(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("490\n361\n", "50,000 lines, one per image, got 2"),
-        (one_a_line((1001,), [5]), "must be a list of labels"),
-        (f"{name(1)}.JPEG 1000\n", "must be a list of labels"),
-        (f"{name(1)}.JPEG cat\n", "must be a list of labels"),
+        (one_a_line((1001,), [5]), "list of labels"),
+        (f"{name(1)}.JPEG 1000\n", "list of labels"),
+        (f"{name(1)}.JPEG cat\n", "list of labels"),
         (f"{name(1)}.JPEG 65\n", "5 of 6 labels"),
         ("", "50,000 lines"),
         ("\x00\x01", "50,000 lines"),

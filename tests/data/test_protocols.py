@@ -52,7 +52,7 @@ def test_errors_contain_the_exact_cause() -> None:
     table = photos(["nikon", "canon", ""], [0, 1, 1])
     with pytest.raises(UnknownNameError, match=r"'camra'.*'camera'\?$"):
         hold_out(table, "camra", "nikon")
-    with pytest.raises(OptionError, match=r"1 of \d values.* first: "):
+    with pytest.raises(OptionError, match=r"1 of \d values.*\(first: "):
         hold_out(table, "camera", "nikon")
     table = photos(["nikon", "canon"], [0, 1])
     with pytest.raises(UnknownNameError, match=r"'nikkon'.*'nikon'\?$"):

@@ -67,12 +67,12 @@ def test_a_torch_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "says"),
     [
-        ([], "models must not be empty"),
-        (3, "or a list of these; got an object of type int"),
-        ([3], "got an object of type int"),
-        ({"a": MODEL}, "or a list of these; got an object of type dict"),
+        ([], r"models .*empty"),
+        (3, r"list.* got .*int"),
+        ([3], r"got .*type int"),
+        ({"a": MODEL}, r"list.* got .*dict"),
         ([dict], "got the class dict instead of an instance"),
-        (None, "got an object of type NoneType"),
+        (None, r"got .*type NoneType"),
     ],
 )
 def test_invalid_model(tmp_path: Path, models: Any, says: str) -> None:
@@ -111,9 +111,9 @@ def test_conditions(tmp_path: Path) -> None:
     ("suite", "says"),
     [
         ([], "suite must be .* got an empty list"),
-        (3, "suite must be .* got an object of type int"),
+        (3, r"suite must be .*got .*type int"),
         (["fog", 3], r"got a list of 2 \(str, int\)"),
-        (["fogg"], "unknown corruption 'fogg'; did you mean 'fog'"),
+        (["fogg"], r"unknown corruption 'fogg'.* 'fog'"),
         (["fog@3"], "a corruption must be a name such as 'fog', got 'fog@3'"),
         ("fogg", "unknown suite 'fogg'"),
     ],
@@ -254,7 +254,7 @@ def test_an_item_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         ((IMAGES.astype(np.float32), LABELS), "got float32 from 40 to 255"),
         ((IMAGES.astype(np.int64), LABELS), "images must be uint8, or floats from 0 to 1.*got int64"),
         (((IMAGES / 255 - 0.5) / 0.2, LABELS), "normalization belongs to the model"),
-        (Pairs([]), "number of images must be a positive integer"),
+        (Pairs([]), r"number of images .*positive integer"),
         (Pairs([IMAGES[0]]), r"item 0 must be \(image, label\).*got ndarray"),
         ({"a": 1}, "data must be one dataset, .*got a"),
         (None, "data must be a path .*got an object of type NoneType"),
@@ -273,14 +273,14 @@ def test_a_long_text_is_no_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"limit": 0}, "limit must be a positive integer, got 0"),
-        ({"limit": "3"}, "limit must be a positive integer, got '3'"),
-        ({"engine": "local:0"}, "threads must be a positive integer, got 0"),
-        ({"engine": "processes:0"}, "processes must be a positive integer, got 0"),
+        ({"limit": 0}, r"limit .*positive integer.* 0"),
+        ({"limit": "3"}, r"limit .*positive integer.* '3'"),
+        ({"engine": "local:0"}, r"threads .*positive integer.* 0"),
+        ({"engine": "processes:0"}, r"processes .*positive integer.* 0"),
         ({"engine": "slurm"}, "unknown engine 'slurm'"),
-        ({"engine": "processes:two"}, "count of engine processes must be a number, got 'two'"),
+        ({"engine": "processes:two"}, r"count of engine processes .*number.* 'two'"),
         ({"options": RunOptions(precision=0.01)}, "precision must be at least 0.05 .*, got 0.01"),
-        ({"seed": 2**63}, r"seed must be an integer from -\(2\*\*63 - 1\) to 2\*\*63 - 1, got 922"),
+        ({"seed": 2**63}, r"seed .*integer.* -\(2\*\*63 - 1\) to 2\*\*63 - 1.* 922"),
         ({"store": 3}, "store must be a folder, a URL or a Store, got 3"),
     ],
 )
@@ -293,9 +293,9 @@ def test_options_that_cannot_be(tmp_path: Path, options: dict[str, Any], says: s
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"first": 1.5}, "first must be a positive integer, got 1.5"),
-        ({"batch_size": 0}, "batch_size must be a positive integer, got 0"),
-        ({"strict": "no"}, "strict must be True or False, got 'no'"),
+        ({"first": 1.5}, r"first .*positive integer.* 1.5"),
+        ({"batch_size": 0}, r"batch_size .*positive integer.* 0"),
+        ({"strict": "no"}, r"strict .*True or False.* 'no'"),
         ({"prepare": "all"}, "prepare must be 'none'.*got 'all'"),
     ],
 )

@@ -29,11 +29,11 @@ from tests.evaluation.test_evaluate import SUITE, dataset, rows, toy
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"workers": 0}, "workers must be a positive integer, got 0"),
-        ({"cpus": 0}, "cpus must be a number above 0, got 0"),
+        ({"workers": 0}, r"workers .*positive integer.* 0"),
+        ({"cpus": 0}, r"cpus .*number.* above 0.* 0"),
         ({"cpus": 1.5}, "cpus must be an integer or a fraction below 1, got 1.5"),
-        ({"gpus": -1}, "gpus must be a number from 0, got -1"),
-        ({"gpus": float("nan")}, "gpus must be a number from 0, got nan"),
+        ({"gpus": -1}, r"gpus .*number.* 0.* -1"),
+        ({"gpus": float("nan")}, r"gpus .*number.* 0.* nan"),
     ],
 )
 def test_options_that_make_no_sense(given: dict[str, Any], message: str) -> None:

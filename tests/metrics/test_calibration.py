@@ -78,18 +78,18 @@ def test_edges_belong_to_the_bin_below() -> None:
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: expected_calibration_error([], []), MissingResultsError, "confidence must not be empty"),
+        (lambda: expected_calibration_error([], []), MissingResultsError, r"confidence .*empty"),
         (
             lambda: expected_calibration_error([0.5], [True], bins=0),
             OptionError,
-            "bins must be a positive integer, got 0",
+            r"bins .*positive integer.* 0",
         ),
         (lambda: expected_calibration_error([50.0], [True]), MetricError, "divide percent by 100"),
         (lambda: expected_calibration_error([np.nan], [True]), MetricError, "NaN"),
         (
             lambda: expected_calibration_error([0.5], [True, False]),
             MetricError,
-            r"correct must have shape \(1,\)",
+            r"correct .*shape \(1,\)",
         ),
         (lambda: ece_from_bins([0, 0], [0, 0], [0, 0]), MissingResultsError, "no images"),
         (lambda: ece_from_bins([1, 1], [1], [1, 1]), MetricError, "same shape"),

@@ -69,16 +69,16 @@ def test_ties_go_to_the_class_with_more_images() -> None:
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: accuracy([], []), MissingResultsError, "labels must not be empty"),
+        (lambda: accuracy([], []), MissingResultsError, r"labels .*empty"),
         (lambda: accuracy([0], [[0, 1]], k=3), MetricError, "k must be at most 2"),
-        (lambda: accuracy([0], [0], k=0), OptionError, "k must be a positive integer, got 0"),
-        (lambda: accuracy([0, 1], [0]), MetricError, r"top must have shape \(2, classes\)"),
-        (lambda: accuracy([[0]], [0]), MetricError, r"labels must have shape \(1,\), got \(1, 1\)"),
+        (lambda: accuracy([0], [0], k=0), OptionError, r"k .*positive integer.* 0"),
+        (lambda: accuracy([0, 1], [0]), MetricError, r"top .*shape \(2, classes\)"),
+        (lambda: accuracy([[0]], [0]), MetricError, r"labels .*shape \(1,\).* \(1, 1\)"),
         (lambda: accuracy([0.0, np.nan], [0, 1]), MetricError, "dtype float64"),
         (
             lambda: worst_classes([0], [0], count=0),
             OptionError,
-            "count must be a positive integer, got 0",
+            r"count .*positive integer.* 0",
         ),
         (lambda: per_class_accuracy([], []), MissingResultsError, "empty"),
     ],

@@ -85,16 +85,16 @@ def test_extremes() -> None:
         (lambda: entropy(np.zeros((0, 3))), MissingResultsError, "empty"),
         (lambda: entropy([[2.0, -1.0]]), MetricError, "softmax of logits first"),
         (lambda: entropy([[0.5, 0.1]]), MetricError, "sums from 0.6"),
-        (lambda: entropy([0.5, 0.5]), MetricError, "p must have shape \\(images, classes\\)"),
+        (lambda: entropy([0.5, 0.5]), MetricError, r"p .*shape \(images, classes\)"),
         (lambda: entropy([[np.nan, 1.0]]), MetricError, "NaN"),
-        (lambda: brier_score([[0.5, 0.5]], [2]), MetricError, "labels must be from 0 to 1"),
-        (lambda: brier_score([[0.5, 0.5]], [-1]), MetricError, "labels must be from 0 to 1"),
+        (lambda: brier_score([[0.5, 0.5]], [2]), MetricError, r"labels .*0 to 1"),
+        (lambda: brier_score([[0.5, 0.5]], [-1]), MetricError, r"labels .*0 to 1"),
         (
             lambda: negative_log_likelihood([[0.5, 0.5]], [0, 1]),
             MetricError,
-            r"labels must have shape \(1,\)",
+            r"labels .*shape \(1,\)",
         ),
-        (lambda: negative_log_likelihood([[0.5, 0.5]], []), MissingResultsError, "labels must not be empty"),
+        (lambda: negative_log_likelihood([[0.5, 0.5]], []), MissingResultsError, r"labels .*empty"),
     ],
 )
 def test_rejections(call: Callable[[], Any], kind: type[Exception], words: str) -> None:

@@ -155,9 +155,9 @@ def small() -> Any:
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: classes.Accuracy(0), OptionError, "k must be a positive integer, got 0"),
+        (lambda: classes.Accuracy(0), OptionError, r"k .*positive integer.* 0"),
         (lambda: classes.Accuracy(7).update(*batch()), MetricError, "k must be at most 6"),
-        (lambda: classes.CalibrationError(0), OptionError, "bins must be a positive integer, got 0"),
+        (lambda: classes.CalibrationError(0), OptionError, r"bins .*positive integer.* 0"),
         (lambda: classes.Accuracy().update(torch.zeros(3), torch.zeros(3).long()), MetricError, "shape"),
         (lambda: classes.Accuracy().update(torch.zeros(3, 2), torch.zeros(3)), MetricError, "float32"),
         (

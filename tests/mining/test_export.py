@@ -353,12 +353,12 @@ def test_invalid_selections(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("surrogates", "[]", "surrogates must be JSON with a category for each"),
-        ("surrogates", "{}", "surrogates must be JSON with a category for each"),
-        ("surrogates", '{"bold": 3}', "surrogates must be JSON with a category for each"),
+        ("surrogates", "[]", r"surrogates.* JSON.* category"),
+        ("surrogates", "{}", r"surrogates.* JSON.* category"),
+        ("surrogates", '{"bold": 3}', r"surrogates.* JSON.* category"),
         ("surrogates", "[" * 100_000, "surrogates must be JSON"),
         ("surrogates", '{"shy": "cup"}', "different surrogates"),
-        ("kept", "7", "kept must be 0 or 1, got '7'"),
+        ("kept", "7", r"kept .*0 or 1.* '7'"),
         ("file", "a\0b", "invalid file name"),
         ("prompt", "a" * 200_000, "field larger than field limit"),
     ],

@@ -240,8 +240,8 @@ def test_load_model_takes_an_image_filter() -> None:
 @pytest.mark.parametrize(
     ("image_filter", "message"),
     [
-        ("ten-crop:side=11", "side must be an integer of at least 12, got 11"),
-        ("multi-crop:pad=12", "pad must be an integer from 0 to 11, got 12"),
+        ("ten-crop:side=11", r"side .*integer.* least 12.* 11"),
+        ("multi-crop:pad=12", r"pad .*integer.* 0 to 11.* 12"),
     ],
 )
 def test_crops_larger_than_the_image_are_rejected_at_once(image_filter: str, message: str) -> None:

@@ -145,14 +145,14 @@ def test_a_new_study_runs_as_it_is(tmp_path: Path, digits: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"basis": "plain"}, "unknown key 'basis'; did you mean 'base'"),
+        ({"basis": "plain"}, r"unknown key 'basis'.* 'base'"),
         ({"base": "plan"}, "base must name the arm .* got 'plan'"),
         ({"arms__plain": {"recipe": "conv1", "epochs": 3}}, "arm plain: unknown key 'epochs'"),
         ({"arms__plain": {"recipe": "conv9"}}, "unknown recipe 'conv9'"),
         ({"arms__plain": {"recipe": "conv1", "start": "none"}}, "arm plain: unknown arm 'none'"),
         ({"arms__plain": {"recipe": "conv1", "changes": ["architecture=python:os:system"]}}, "Python code"),
         ({"questions__noise__confirmed": ["noisy-* mCE is low"]}, "must be written as 'ARM METRIC < NUMBER'"),
-        ({"questions__noise__refuted": ["noisy-* mce > 0"]}, "unknown metric 'mce'; did you mean 'mCE'"),
+        ({"questions__noise__refuted": ["noisy-* mce > 0"]}, r"unknown metric 'mce'.* 'mCE'"),
         ({"questions__noise__rows": [["trained", "plain", ["silent"]]]}, "no arm matches 'silent'"),
     ],
 )

@@ -123,11 +123,11 @@ def test_chains_read_back() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a/common@3", "unknown corruption 'common': it is the name of a list of corruptions"),
-        ("a/Stylize@3", "unknown corruption 'Stylize'; did you mean 'stylize'"),
+        ("a/common@3", r"unknown corruption 'common'.* list of corruptions"),
+        ("a/Stylize@3", r"unknown corruption 'Stylize'.* 'stylize'"),
         ("a/fog@2+", "unknown corruption ''; available: .* \\(in the chain 'fog@2\\+'\\)"),
-        ("a/fog@2+snwo@3", "unknown corruption 'snwo'; did you mean 'snow'\\? \\(in the chain"),
-        ("a/fog@6+snow@3", "severity must be a number from 1 to 5, got '6' \\(in the chain"),
+        ("a/fog@2+snwo@3", r"unknown corruption 'snwo'.* 'snow'\? \(in the chain"),
+        ("a/fog@6+snow@3", r"severity .*number.* 1 to 5.* '6' \(in the chain"),
         ("a/fog@2.50+snow@3", "severity must be written as 2.5, got '2.50' \\(in the chain"),
         ("a/fog@2+pgd-linf@0.5/255", "unknown corruption 'pgd-linf'"),
         ("a/" + "+".join(["fog@2.5"] * 16), "at most 120 characters"),
@@ -155,9 +155,9 @@ def test_unknown_corruption_error_suggests_near_names() -> None:
     [
         (("a/b",), "name of a dataset must consist of letters.*got 'a/b'"),
         (("",), "got ''"),
-        (("a", "fog", 6), "severity must be a number from 1 to 5, got 6"),
-        (("a", "fog", True), "severity must be a number from 1 to 5, got True"),
-        (("a", "fog", 5.5), "severity must be a number from 1 to 5, got 5.5"),
+        (("a", "fog", 6), r"severity .*number.* 1 to 5.* 6"),
+        (("a", "fog", True), r"severity .*number.* 1 to 5.* True"),
+        (("a", "fog", 5.5), r"severity .*number.* 1 to 5.* 5.5"),
         (("a", None, 3), "name a corruption"),
         (("a", "fgo", 3), "did you mean 'fog'"),
     ],

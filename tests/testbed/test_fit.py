@@ -116,8 +116,8 @@ def test_accuracies_of_0_and_100_are_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "says"),
     [
-        ([60, 70], [50, 60], "at least 3 models with both accuracies, got 2"),
-        ([60, 70, 80], [50, 60, np.nan], "at least 3 models with both accuracies, got 2"),
+        ([60, 70], [50, 60], r"at least 3 models.* 2"),
+        ([60, 70, 80], [50, 60, np.nan], r"at least 3 models.* 2"),
         ([60, 70, 80, 90], [50, 60, 0, 100], r"got 2 \(2 more have an accuracy of 0 or 100\)"),
         ([70, 70, 70], [50, 60, 65], "standard accuracy.*3"),
         ([60, 70, 80], [50, 50, 50], "under the shift.*3"),

@@ -133,8 +133,8 @@ def test_rates_relative_to_a_file(done: Run, tmp_path: Path) -> None:
     [
         ("sequence,flip_probability\nrotate,0.1\n", "gaussian_noise, spatter, translate"),
         ("sequence,flips\nrotate,0.1\n", "no column flip_probability or top5_distance"),
-        ("sequence,flip_probability\nrotate,0\n", "above 0 and at most 1, got '0'"),
-        ("sequence,flip_probability\nrotate,nan\n", "above 0 and at most 1, got 'nan'"),
+        ("sequence,flip_probability\nrotate,0\n", r"above 0 .*at most 1.* '0'"),
+        ("sequence,flip_probability\nrotate,nan\n", r"above 0 .*at most 1.* 'nan'"),
         ("sequence,flip_probability\nrotate,0.1\nrotate,0.2\n", "'rotate'"),
         ("sequence,flip_probability\nrotate\n", "line 2: 1 fields"),
     ],
@@ -357,7 +357,7 @@ def test_levels_that_mean_nothing(level: str) -> None:
     ("change", "says"),
     [
         ({"sequences": ["rotat"]}, "did you mean 'rotate'"),
-        ({"sequences": []}, "must be a list of sequences"),
+        ({"sequences": []}, "list of sequences"),
         ({"sequences": ["rotate", "rotate"]}, "in the list already"),
         ({"scale": "mnist"}, "must be one of imagenet, tiny, cifar"),
         ({"corruptions": ["fog"], "severities": [1]}, "cannot be used together"),

@@ -542,8 +542,8 @@ def test_one_server(people: People) -> None:
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"votes": 0}, "votes must be a positive integer, got 0"),
-        ({"min_right": 2}, "min_right must be a number from 0 to 1, got 2"),
+        ({"votes": 0}, r"votes .*positive integer.* 0"),
+        ({"min_right": 2}, r"min_right .*number.* 0 to 1.* 2"),
     ],
 )
 def test_bad_rules(rules: dict[str, int], message: str) -> None:

@@ -238,13 +238,13 @@ def test_missing_and_wrong_files_are_reported(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"styles": 0}, "styles must be an integer from 1 to 16, got 0"),
-        ({"styles": 17}, "styles must be an integer from 1 to 16, got 17"),
-        ({"styles": "two"}, "styles must be an integer from 1 to 16, got 'two'"),
-        ({"width": 0}, "width must be an integer from 1 to 1024, got 0"),
-        ({"blocks": -1}, "blocks must be an integer from 0 to 64, got -1"),
-        ({"side": 8}, "side must be an integer from 32 to 4096, got 8"),
-        ({"style_weight": -1}, r"style_weight must be a number from 0 to 1e\+06, got -1"),
+        ({"styles": 0}, r"styles .*integer.* 1 to 16.* 0"),
+        ({"styles": 17}, r"styles .*integer.* 1 to 16.* 17"),
+        ({"styles": "two"}, r"styles .*integer.* 1 to 16.* 'two'"),
+        ({"width": 0}, r"width .*integer.* 1 to 1024.* 0"),
+        ({"blocks": -1}, r"blocks .*integer.* 0 to 64.* -1"),
+        ({"side": 8}, r"side .*integer.* 32 to 4096.* 8"),
+        ({"style_weight": -1}, r"style_weight .*number.* 0 to 1e\+06.* -1"),
     ],
 )
 def test_invalid_options_of_a_stylizer_are_rejected(options: dict[str, Any], message: str) -> None:
@@ -271,7 +271,7 @@ def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Pat
     [
         (np.zeros((2, 32, 32, 3)), "images must be a uint8 array .*, got dtype float64; images are stylized"),
         (np.zeros((2, 32, 32, 4), np.uint8), r"got shape \(2, 32, 32, 4\)"),
-        (np.zeros((3, 32, 32, 3), np.uint8), "ids must be a list with one id for each of 3 images"),
+        (np.zeros((3, 32, 32, 3), np.uint8), r"ids .*list.* 3 images"),
     ],
 )
 def test_images_that_cannot_be_stylized(images: np.ndarray, says: str) -> None:
