@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort._core.errors import BeaufortError
-from beaufort.suites import SuiteError, parse_suite, read_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, SuiteError, parse_suite, read_suite
+from beaufort.suites._yaml import read_yaml
 
 GOOD = """\
 name: mine
@@ -284,3 +286,11 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(BeaufortError, match="must be a file"):
         read_suite(tmp_path / "pipe.yaml")
+
+
+def test_published_suites_are_parsed_like_files() -> None:
+    published = sorted(Path(str(files("beaufort.suites") / "data")).rglob("*.yaml"))
+    assert len(published) == len((*SUITE_NAMES, *SHIFT_SUITE_NAMES))
+    for file in published:
+        content = file.read_bytes()
+        assert read_yaml(content, file.name, published=True) == read_yaml(content, file.name)

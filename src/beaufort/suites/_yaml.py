@@ -23,15 +23,21 @@ _TAGS = {"null", "bool", "int", "float", "str", "seq", "map", "timestamp", "merg
 """Of plain values, which need no tag."""
 
 
-def read_yaml(content: bytes, source: str) -> tuple[dict[str, Any], Mapping[Where, int]]:
-    """Return the values of a file and their lines; a `SuiteError` names the first unreadable line."""
-    reader = _Reader(source)
+def read_yaml(
+    content: bytes, source: str, *, published: bool = False
+) -> tuple[dict[str, Any], Mapping[Where, int]]:
+    """Return the values of a file and their lines; a `SuiteError` names the first unreadable line.
+
+    Published suites are parsed by libyaml, which is faster, but may crash on text that is nested too deeply.
+    """
+    reader = _Reader(source, getattr(yaml, "CSafeLoader", yaml.SafeLoader) if published else yaml.SafeLoader)
     return reader.read(content), reader.lines
 
 
 class _Reader:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, loader: Any) -> None:
         self.source = source
+        self.loader = loader
         self.lines: dict[Where, int] = {}
         self._seen: set[int] = set()
 
@@ -63,7 +69,7 @@ class _Reader:
 
     def _compose(self, text: str) -> yaml.Node | None:
         try:
-            return yaml.compose(text, yaml.SafeLoader)
+            return yaml.compose(text, self.loader)
         except RecursionError:
             raise self._error(1, "this is nested too deeply; a suite has keys, and lists of names") from None
         except yaml.MarkedYAMLError as error:

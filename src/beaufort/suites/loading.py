@@ -176,7 +176,7 @@ def parse_suite(content: str | bytes, *, source: str = "suite") -> Suite:
 def _build(content: bytes, source: str, *, taken: tuple[str, ...]) -> Suite:
     from beaufort.suites._yaml import read_yaml  # PyYAML is loaded when a suite is first read
 
-    values, lines = read_yaml(content, source)
+    values, lines = read_yaml(content, source, published=not taken)
     found = list(find_mistakes(values))
     if (name := values.get("name")) in taken:
         found.append((("name",), f"{name!r} is a published suite; use another name"))

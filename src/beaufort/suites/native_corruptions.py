@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,11 @@ from beaufort.corruptions import (
 )
 from beaufort.corruptions.rng import Id
 from beaufort.data.labels import LabelSpace
-from beaufort.models import Model
-from beaufort.models.spec import Logits
 from beaufort.suites.shifts import register_shift
+
+if TYPE_CHECKING:
+    from beaufort.models import Model
+    from beaufort.models.spec import Logits
 
 NATIVE = "native-"
 """Prefix of the names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from beaufort._core.errors import BeaufortError, OptionError
 from beaufort._core.validation import validate_number
 from beaufort.corruptions.rng import Id, id_words, validate_ids, validate_seed
 from beaufort.data.labels import NO_LABEL, LabelSpace
-from beaufort.models import FilteredModel, Model, Network
 from beaufort.suites.attacks.balls import BALLS
+
+if TYPE_CHECKING:
+    from beaufort.models import Model, Network
 
 _AT_ONCE = 32 * 224 * 224 * 3
 """Values attacked at a time; gradients need several times the memory of a prediction."""
@@ -75,6 +77,8 @@ class Attack(Protocol):
 
 def check_attackable(model: object) -> Network:
     """Return the model if it has gradients with respect to its images; raise `AttackError` otherwise."""
+    from beaufort.models import FilteredModel, Network  # only an attack that runs needs models
+
     if isinstance(model, Network) and model.differentiable is not None:
         if model.spec.preprocessing.dtype == "uint8":
             raise AttackError(

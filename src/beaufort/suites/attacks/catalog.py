@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,14 @@ from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort.corruptions.rng import Id
 from beaufort.data.labels import LabelSpace
-from beaufort.models import Model
-from beaufort.models.spec import Logits
 from beaufort.suites.attacks.attack import Attack, attack_images, check_attackable
 from beaufort.suites.attacks.libraries import AutoAttack, Foolbox
 from beaufort.suites.attacks.pgd import PGD
 from beaufort.suites.shifts import register_shift
+
+if TYPE_CHECKING:
+    from beaufort.models import Model
+    from beaufort.models.spec import Logits
 
 attacks: Registry[Attack] = Registry("attack")
 """Attacks by name, without those of foolbox."""
