@@ -119,7 +119,7 @@ def test_a_forged_bundle_is_left_out(bundles: Path, tmp_path: Path) -> None:
     assert "worst" not in page
     shutil.rmtree(tmp_path / "bundles" / "alone")
     shutil.rmtree(tmp_path / "bundles" / "lab")
-    with pytest.raises(OptionError, match="no sound bundle"):
+    with pytest.raises(OptionError, match="no valid bundle"):
         write_board(tmp_path / "bundles", tmp_path / "none")
 
 

@@ -38,7 +38,7 @@ _HELP = {
     "results": "Publish, verify, merge and query stored results.",
     "ls": "List corruptions, suites, datasets, models, image filters, adaptation methods, files, or grids.",
     "data": "Download and verify files of the catalog.",
-    "new": "Create a corruption or a study of your own to start from.",
+    "new": "Create a template of a corruption or a study.",
     "place": "Place a model in a grid: effective robustness, rank among similar models, neighbors.",
     "testbed": "Measure effective and relative robustness in a grid of models and test sets.",
     "mine": "Make hard test images: categories in unusual places, textures and materials.",
@@ -46,7 +46,7 @@ _HELP = {
     "train": "Train a network by a recipe; after an interruption, the same command resumes.",
     "leave-out": "Train without each value of a column in turn, and score on the held-out images.",
     "reproduce": (
-        "Run a study, of a paper or of your own: train, evaluate, and write tables, figures and a page."
+        "Run a published study or your own: train, evaluate, and write tables, figures and a page."
     ),
 }
 """Commands with their help, which is printed without importing them; a test compares it with theirs."""
@@ -142,7 +142,7 @@ class _Group(TyperGroup):
             _print_error(f"{error}{notes}")
             raise typer.Exit(2) from None
         except EOFError as error:  # Typer treats it as the end of typed input, and exits with 1
-            raise RuntimeError("unexpected end of a file") from error
+            raise RuntimeError("unexpected end of file") from error
         except KeyboardInterrupt:
             typer.echo(
                 "\nbeaufort: interrupted; finished work is kept, run the same command to continue", err=True
@@ -271,7 +271,7 @@ def beaufort(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a module that registers corruptions, datasets or suites; for every command.",
+            help="Import a module that registers corruptions, datasets or suites; applies to every command.",
         ),
     ] = None,
 ) -> None:

@@ -70,8 +70,8 @@ def cost_lines(costs: Sequence[ModelCost]) -> Iterator[str]:
     yield table([head, *rows])
     yield (
         f"ratios to {printable(first.model)}: medians of {first.ratio.n} rounds with "
-        f"{100 * first.ratio.level:g} % intervals, {counted(first.batch_size, 'image')} at a time, with "
-        "preprocessing; memory of the process at its peak, without Python\n"
+        f"{100 * first.ratio.level:g} % intervals, {counted(first.batch_size, 'image')} at a time, "
+        "including preprocessing; peak memory of the process, beyond that of Python itself\n"
     )
 
 
@@ -178,7 +178,7 @@ def show_replies(results: Results, models: Sequence[str] | None = None) -> None:
         for row in found.rows
     ]
     typer.echo(table([[name.lower() for name in found.header], *rows]))
-    typer.echo("replies without a prediction, in %, count as errors\n")
+    typer.echo("replies without a prediction count as errors\n")
 
 
 def replies_of(results: Results, models: Sequence[str] | None = None) -> dict[str, Any]:

@@ -211,7 +211,7 @@ Grid = Annotated[
     typer.Option(
         "--grid",
         help="Reference models: paper, latest, timm, robustbench-cifar10, robustbench-cifar100, "
-        "robustbench-imagenet, a CSV file (model, then a column for each setting, in percent; or setting, "
+        "robustbench-imagenet, a CSV file (columns model and one per setting, in percent; or model, setting, "
         "accuracy, n, …), a directory of timm's tables, or a result store; several joined with +.",
     ),
 ]

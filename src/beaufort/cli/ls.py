@@ -54,7 +54,7 @@ def ls(
     size, scale, baseline, headline metrics. **datasets**: those that are opened by name, and the kinds that
     are opened by path. **models**: the kinds, and whether what they need is installed. **filters**: image
     filters that can be applied before a model. **adaptations**: methods of `run --adapt` and their published
-    defaults (extra torch). **files**: downloads of the catalog, their size, license and
+    defaults (requires the extra torch). **files**: downloads of the catalog, their size, license and
     origin, and whether they are in the cache. **grids**: reference models of `beaufort testbed`; with a name,
     the settings and groups of one.
     """

@@ -187,21 +187,21 @@ def screen(
     labels: Labels = None,
     seed: Seed = None,
 ) -> None:
-    """Remove unsuitable images before people review the others, and measure the errors of doing so.
+    """Filter out unsuitable images before a human review, and measure the errors of the filter.
 
     `beaufort mine screen images/ --model open_clip:ViT-B-32/laion2b_s34b_b79k --model chat:http://127.0.0.1:8000/v1#llava`
 
-    `beaufort mine screen images/ --review chairs.review` compares the stored decisions with those of people.
+    `beaufort mine screen images/ --review chairs.review` compares stored decisions with those of reviewers.
 
     Three checks, each optional: the category must be among the top most similar ones (a model such as
     open_clip); a chat model must not answer "no" when it is asked whether the image shows the category; and
-    an image must not nearly equal an earlier one of its category. Decisions are stored in
+    an image must not be a near-duplicate of an earlier one of its category. Decisions are stored in
     IMAGES/screening.csv. IMAGES/screened.csv, the input of `beaufort review create`, has the images that
     passed and a random sample of the others.
 
     Options: top (5); hash_bits, the largest difference between perceptual hashes of duplicates (4; none:
     off); embedding, the smallest cosine between embeddings of duplicates (off; requires open_clip); audit,
-    the number of removed images in the review (100); those of chat models; and device.
+    the number of removed images in the review (100); device; and the options of chat models.
     """
     from beaufort.mining import screen_images
     from beaufort.mining.screening import CHECKS, SCREENED
@@ -236,7 +236,10 @@ def screen(
     rows = [("removed by", "images"), *((check, f"{found.removed(check):,}") for check in CHECKS)]
     typer.echo(table(rows))
     audited = sum(one.audited for one in found.images)
-    typer.echo(f"{passed:,} of {counted(len(found.images), 'image')} passed; {audited:,} others are audited")
+    typer.echo(
+        f"{passed:,} of {counted(len(found.images), 'image')} passed; "
+        f"{audited:,} of the others are sampled for the audit"
+    )
     for note in found.notes:
         typer.echo(f"note: {printable(note)}", err=True)
     typer.echo(f"next:\n  beaufort review create NAME.review {printable(images / SCREENED)}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Create a corruption or a study of your own to start from.",
+    help="Create a template of a corruption or a study.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -16,7 +16,7 @@ app = typer.Typer(
 
 @app.callback()
 def new() -> None:
-    """Create a corruption or a study of your own to start from.
+    """Create a template of a corruption or a study.
 
     `beaufort new corruption street_dust`
 
@@ -53,9 +53,9 @@ def new_study(
         Path, typer.Argument(help="Directory of the file; the current one by default.", show_default=False)
     ] = Path(),
 ) -> None:
-    """Create the file of a study: arms with controls, questions, and rules of verdicts.
+    """Create a study file: arms with controls, questions, and rules for verdicts.
 
-    It trains two variants of a network for MNIST and runs as it is; its comments explain what to change.
+    The study trains two variants of a network for MNIST and runs unchanged; comments explain what to adapt.
 
     `beaufort new study noise-on-digits`
 

@@ -42,7 +42,7 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a study, of a paper or of your own: train, evaluate, and write tables, figures and a page.
+    """Run a published study or your own: train, evaluate, and write tables, figures and a page.
 
     `beaufort reproduce mnist-c --device cuda --jobs 8`
 
@@ -54,14 +54,14 @@ def reproduce(
 
     natural-shifts and architectures are computed from the tables of the testbed and take only `--output` and
     `--json`: the figures of the natural-shift paper with newer models; and mCE, relative mCE and the distance
-    from the line of accuracy of 35 networks, with Tables 1 and 2 of the ImageNet-C paper. architectures takes
-    `--data scores=CSV`, too: scores on imagenet-c (`beaufort report --format csv`) to add to these tables.
+    from the line of accuracy of 35 networks, with Tables 1 and 2 of the ImageNet-C paper. For
+    architectures, `--data scores=CSV` adds scores on imagenet-c (`beaufort report --format csv`) to the tables.
 
     `--only` selects parts. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. icons-50: style,
     subtype, subtype-released, traditional, traditional-released, shake, shake-subtype, shake-500, others,
     styles, cifar-100-subtypes, imagenet-22k, page, or names of networks. mined-digits: train, images, mine.
     imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, transfer, shake,
-    style, augmentation, page. A study of your own: its questions, page.
+    style, augmentation, page. A study file: its questions, page.
 
     `--data NAME=DIRECTORY` locates a dataset: mnist, icons-50, icons-open, cifar-100, imagenet-22k, imagenet,
     networks (a directory of ONNX files) or cifar10. Each recipe is trained with 3 seeds by default, with 5

@@ -74,7 +74,7 @@ def publish(
         typer.Option(
             "--hub",
             metavar="KEY=VALUE,…",
-            help="Facts for hubs: dataset=ORGANIZATION/NAME (huggingface); organization=NAME, "
+            help="Metadata of the hub formats: dataset=ORGANIZATION/NAME (huggingface); organization=NAME, "
             "developer=NAME, relationship=first_party, third_party, collaborative or other, instances=no "
             "(every-eval-ever); url=ADDRESS of the results.",
         ),
@@ -92,7 +92,7 @@ def publish(
 
     The bundle has every score with its interval, the five most probable classes of every image, their
     probability and losses, the versions and commands that computed them, and the digests of the models, the
-    data and its own files. `--only classes` leaves out probabilities, which makes it smaller; it then has no
+    data and its own files. `--only classes` omits probabilities: the bundle is smaller, but has no
     calibration. Commands that read a store read a bundle as well.
 
     `--format huggingface` writes `.eval_results` and model cards for model repositories, and `eval.yaml` for
@@ -195,7 +195,7 @@ def query(
     `beaufort results query --output cells.csv` writes all columns; .parquet and .json work as well.
 
     `cells` has one row per model and condition, `pieces` one per file, `predictions` one per image. A query
-    can read nothing but these views, unless `--unsafe` is given.
+    can read only these views, unless `--unsafe` is given.
     """
     from beaufort._core.files import write_output
     from beaufort.store import FileStore, to_bytes, to_json
@@ -251,7 +251,7 @@ def verify(
     delete: Delete = False,
     as_json: Json = False,
 ) -> None:
-    """Verify a bundle, or read every file of a store; the exit code is 1 if something is wrong.
+    """Verify a bundle, or read every file of a store; the exit code is 1 if there is a problem.
 
     `beaufort results verify bundle`
 

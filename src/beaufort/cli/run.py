@@ -52,8 +52,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME:OPTION=VALUE,…",
-            help="Method by which models adapt while they are tested, such as tent:lr=1e-3: bn, tent, eata, "
-            "sar, cotta, or source for none (repeatable). Requires a suite of streams.",
+            help="Test-time adaptation method: bn, tent, eata, sar, cotta, or source (no adaptation), with "
+            "options as in tent:lr=1e-3 (repeatable). Requires a suite of streams.",
         ),
     ] = None,
     classes: Classes = None,
@@ -100,7 +100,7 @@ def run(
         bool,
         typer.Option(
             "--time",
-            help="Measure the latency and the memory of each model at the end, as ratios to the first one.",
+            help="After the evaluation, measure the latency and memory of each model, relative to the first.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -132,7 +132,7 @@ def run(
 
     `beaufort run --model timm:resnet50.a1_in1k --adapt source --adapt tent:lr=1e-3 --suite
     imagenet-c-continual --data imagenet/val` measures how much a model gains by adapting to a stream of
-    images, against the model itself; `--suite stream@imagenet/mixed,batch=16,seeds=5` is one of your own.
+    images, against the model itself; `--suite stream@imagenet/mixed,batch=16,seeds=5` defines another stream.
 
     With `--precision 1` the images come in a random order, and the run stops when the intervals of the
     suite's headline metrics are narrower than ± 1 point, often after a small part of the images.

@@ -83,7 +83,10 @@ def list_grids(name: str | None, as_json: bool) -> None:
 def run(
     model: RequiredModel,
     data_root: Annotated[
-        Path, typer.Option("--data-root", help="Directory below which published test sets are searched.")
+        Path,
+        typer.Option(
+            "--data-root", help="Directory to search for published test sets, with its subdirectories."
+        ),
     ],
     *,
     store: Store = "results",
@@ -107,7 +110,7 @@ def run(
     evaluated with validation images of the same classes. The table has the accuracy that standard models of
     the same clean accuracy reach, and effective robustness rho; the page shows the model among all others.
 
-    `--only` names sets; `--dry-run` lists what was found and where the others come from. Stored predictions
+    `--only` selects sets; `--dry-run` lists the sets found and the sources of the others. Stored predictions
     are reused. Keys of `--intervals`: level, seed. The exit code is 1 if a set could not be evaluated or
     images could not be read.
     """
@@ -207,8 +210,9 @@ def fit(
 
     `beaufort testbed fit imagenetv2`
 
-    Without SHIFT, all natural shifts of the grid. The fit uses least squares on logit axes; the intervals
-    (95 %) are bootstrap intervals over the models that it uses. Keys of `--intervals`: resamples, seed.
+    Without SHIFT, all natural shifts of the grid are fitted. The fit uses least squares on logit axes; the
+    intervals (95 %) are bootstrap intervals over the models that it uses. Keys of `--intervals`: resamples,
+    seed.
     """
     from beaufort.testbed.json_values import fits_dict
 
@@ -473,7 +477,7 @@ def export(
 
     `beaufort testbed export --grid paper+results --format cells -o grid.csv`
 
-    Models of `--model` are drawn as stars; by default, those that a union adds to its first grid. Formats:
+    Models of `--model` are drawn as stars; by default, those that `--grid A+B` adds to A. Formats:
     html, svg, png, csv (a column for each setting) and cells (CSV with a row for each accuracy: number of
     images, classes, convention, preprocessing, fingerprint, date, source, …). `--grid` reads both tables.
     """

@@ -381,7 +381,7 @@ def _check_streams(models: Sequence[LazyModel], sources: Sources) -> None:
         if others and model.stateful:
             raise OptionError(
                 f"{model.spec.name} adapts while it is tested, so its predictions under {others[0]} depend "
-                "on the images before; use a suite of streams, such as cifar10-c-continual, or "
+                "on the preceding images; use a suite of streams, such as cifar10-c-continual, or "
                 "stream@cifar/continual,batch=200,seeds=5"
             )
 

@@ -175,7 +175,7 @@ class _SourceRunner:
             return
         first = next(batch.block.problems(), None)
         why = f"{first.id} cannot be read: {first.message}" if first else "images have different sizes"
-        raise ImageFileError(f"the batches of {batch.condition} are not complete, because {why}")
+        raise ImageFileError(f"the batches of {batch.condition} are incomplete, because {why}")
 
     def adjust(self, cell: int, model: int, batch: Batch) -> None:
         """Reset a model that adapts where the stream says so, or continue from its stored state."""

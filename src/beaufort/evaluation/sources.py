@@ -290,7 +290,9 @@ def _sources_of(
     stored = stored_set(spec, strict=strict) if spec is not None else None
     published = _published_shifts(suite)
     if stored is not None and suite.streamed:
-        raise OptionError(f"streams corrupt clean images themselves; pass these instead of {stored.location}")
+        raise OptionError(
+            f"streams corrupt clean images themselves; pass clean images instead of {stored.location}"
+        )
     if stored is not None and (suite.corruptions or published) and not stored.has_sequences:
         yield from _stored_sources(suite, stored, clean, finder, name)
         return
@@ -340,7 +342,7 @@ def _with_streams(
     if others := [one for one in conditions if one not in streams]:
         yield source, others
     if streams and options.precision is not None:
-        raise OptionError("precision cannot be used with streams, whose images have an order of their own")
+        raise OptionError("precision cannot be used with streams, which fix the order of images")
     if streams and options.batch_size is not None and not options.allow_batch_dependence:
         raise OptionError("batch_size cannot be used with streams; write batch=N in the stream")
     for condition, stream in streams.items():

@@ -238,7 +238,9 @@ def read_screening(folder: Path) -> Screening:
             rank = int(row["rank"]) if row["rank"] else None
             similarity = float(row["similarity"]) if row["similarity"] else None
         except ValueError:
-            raise MiningError(f"{folder / DECISIONS}, line {line}: rank or similarity is no number") from None
+            raise MiningError(
+                f"{folder / DECISIONS}, line {line}: rank and similarity must be numbers"
+            ) from None
         images.append(
             ScreenedImage(
                 *(row["file"], row["sha256"], row["category"], row["removed_by"], row["audited"] == "1"),
@@ -430,7 +432,7 @@ def screening_errors(screening: Screening, review: Review | Path, *, level: floa
     removed = [one for one in images if not one.passed]
     passed = part("passed", kept)
     if passed.accepted is None:
-        raise MiningError("no image that passed has been decided in the review")
+        raise MiningError("the review has no decision on an image that passed")
     half = (1 + level) / 2
     filtered = part("removed", [one for one in removed if one.removed_by != "duplicate"], level=half)
     parts = [passed, *(part(check, [one for one in removed if one.removed_by == check]) for check in CHECKS)]

@@ -249,7 +249,7 @@ class _Money:
             return cls()
         if isinstance(prices, str | int | float) or len(prices) != 2:
             raise OptionError(
-                f"prices must be two numbers, of a million input and output tokens, got {prices!r:.60}"
+                f"prices must be two numbers, per million input and output tokens, got {prices!r:.60}"
             )
         first, second = (validate_number("prices", price, 0) for price in prices)
         return cls(None if budget is None else validate_positive("budget", budget), (first, second))
@@ -386,7 +386,7 @@ class ChatAsker:
         if spent + (self._open + 1) * expected > self.money.budget:
             raise BudgetError(
                 f"the requests of {self.name} have cost {spent:.4g}, and another one might exceed the budget "
-                f"of {self.money.budget:g}; all replies are kept, and a larger budget continues here"
+                f"of {self.money.budget:g}; all replies are stored; raise budget to continue"
             )
 
 

@@ -93,7 +93,7 @@ def _device(available: list[str], device: str) -> str:
     name = device.upper()
     if name not in available:
         raise OptionError(
-            f"device {device!r:.60} is not available to OpenVINO; it has {', '.join(available).lower()}"
+            f"device {device!r:.60} is not available to OpenVINO; available: {', '.join(available).lower()}"
         )
     return name
 

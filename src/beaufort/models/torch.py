@@ -86,8 +86,8 @@ def _compiled(path: str, file: Path, trusted: bool, batch: int | None, options: 
     torch = require("torch", "torch", what="torch models")
     if not trusted:
         raise OptionError(
-            f"{path} contains compiled code, which runs as a program with all your rights; pass trusted=true "
-            "if you trust its author"
+            f"{path} contains compiled code, which runs as a program with your permissions; pass "
+            "trusted=true if you trust its author"
         )
     if options.get("input_size") is None:
         raise OptionError(

@@ -108,7 +108,7 @@ def write_board(
     found, rejected = _verified(root)
     if not found:
         more = f"; {rejected[0].name}: {rejected[0].problems[0]}" if rejected else ""
-        raise OptionError(f"{root} has no sound bundle{more}")
+        raise OptionError(f"{root} has no valid bundle{more}")
     slugs: dict[str, None] = {}
     tables = [
         _write_table(_unused(_slug(parts), slugs), folder, parts, fit, expect)

@@ -105,7 +105,7 @@ def export_every_eval_ever(
     """
     validate_choice("relationship", relationship, RELATIONSHIPS)
     if not organization:
-        raise OptionError("organization must name who provides the results")
+        raise OptionError("organization must be the name of the provider of the results")
     folder = _new_directory(output)
     first = scores[0]
     suite = first.results.part_of or first.suite.name

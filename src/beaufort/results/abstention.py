@@ -341,7 +341,7 @@ def _calibrated(
         return without("the suite has no clean images to calibrate on")
     at = int(split.calibrating.sum())
     if not 0 < at < len(predictions) or (split.units is not None and split.units.max() < 1):
-        return without("there are too few images to calibrate and to judge")
+        return without("there are too few images to calibrate and evaluate")
     first = stored_logits(results, model, clean, predictions.ids)
     if first is None:
         return without("the run did not store all logits; run it again with --config keep_logits=true")

@@ -36,7 +36,7 @@ def _logits(table: pa.Table, model: str) -> Any:
     if "logits" not in table.column_names:
         raise ResultsError(
             f"predictions of {model} were stored without logits, so they cannot be scored in another label "
-            "space; run it again in that space, or with --config keep_logits=true"
+            "space; run the model again in that space, or with --config keep_logits=true"
         )
     return table["logits"].combine_chunks()
 

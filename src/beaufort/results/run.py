@@ -125,7 +125,7 @@ class Run:
         if self.failures and not self.predictions:
             raise OptionError(f"no model has predictions to score: {self.failures[0]}")
         if not self.predictions and self.streams:
-            raise OptionError("scores of streams are under `streams`")
+            raise OptionError("this run has only streams; their scores are in the attribute streams")
         if not self.predictions:
             raise OptionError("scores require a suite; pass one to evaluate")
         return tuple(score(one, **options) for one in self.predictions)
@@ -317,7 +317,7 @@ def evaluate(
     )
     chat = [cell.model.spec.name for cell in planned.cells if cell.model.spec.outcomes]
     if planned.options.time and chat:
-        raise OptionError(f"time measures networks; {chat[0]} is a chat model, whose replies are kept")
+        raise OptionError(f"time cannot be used with chat models such as {chat[0]}")
     trackers.start(planned)
     run = _execute(planned, chosen, progress, kept)
     if planned.options.time:

@@ -235,7 +235,7 @@ def rerun(
     problems = tuple(problem for one in matched for problem in one.problems)
     population = sum(piece.stop - piece.start for one in matched for piece, _ in one.pieces)
     if problems or not population:
-        return Rerun(names, population, 0, (), seed, level, problems or ("nothing can be repeated",))
+        return Rerun(names, population, 0, (), seed, level, problems or ("no prediction can be repeated",))
     drawn = np.random.default_rng(seed).choice(population, min(sample, population), replace=False)
     wrong: list[UnconfirmedPrediction] = []
     start = 0

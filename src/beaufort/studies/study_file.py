@@ -89,7 +89,7 @@ def validate_study(settings: StudySettings) -> None:
     arms = settings.arms
     if (base := values.get("base")) not in arms:
         raise OptionError(
-            f"{study}: base must name the arm whose errors divide those of all others, got {base!r}"
+            f"{study}: base must be the arm whose errors normalize those of the other arms, got {base!r}"
         )
     for arm in arms.values():
         for other in filter(None, (arm.start, arm.tests)):

@@ -78,7 +78,7 @@ def difficulty_of(scale: str) -> Difficulty:
     file = files("beaufort.suites") / "data" / _FOLDER / f"{scale}.json"
     if not file.is_file():
         raise OptionError(
-            f"a drifting stream requires errors of a reference model, which {scale} has none of"
+            f"a drifting stream requires errors of a reference model; there are none for the scale {scale}"
         )
     values = json.loads(file.read_text(encoding="utf-8"))
     return Difficulty(values["single"], values["pair"])

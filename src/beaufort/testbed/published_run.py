@@ -97,5 +97,7 @@ def check_found(found: FoundSets, only: Sequence[str]) -> FoundSets:
         lacking = VALIDATION if VALIDATION not in chosen else "a set with a distribution shift"
         one = PUBLISHED_SETS[VALIDATION]
         about = f" ({one.layout}; source: {one.source})" if lacking == VALIDATION else ""
-        raise OptionError(f"{lacking} not found below {found.root}{about}; every shift needs both")
+        raise OptionError(
+            f"{lacking} not found below {found.root}{about}; the validation set and a shift are required"
+        )
     return FoundSets(found.root, chosen, found.notes)

@@ -122,9 +122,8 @@ def _replies(trial: _Trial) -> list[ModelFinding]:
     failed = [names[int(place)] for place in trial.logits.argmax(axis=1) if place >= classes]
     if 2 * len(failed) <= len(trial.images):
         return []
-    message = (
-        f"{len(failed)} of {len(trial.images)} replies are no prediction: {', '.join(sorted(set(failed)))}"
-    )
+    reasons = ", ".join(sorted(set(failed)))
+    message = f"{len(failed)} of {len(trial.images)} replies contain no prediction: {reasons}"
     return [
         ModelFinding("replies", "problem", message, "change question, answer or max_tokens, or add synonyms")
     ]
@@ -326,7 +325,10 @@ def takes_gray(trial: _Trial) -> list[ModelFinding]:
         return []
     return [
         ModelFinding(
-            "gray", "problem", "grayscale images get other logits than with three equal channels", advice
+            "gray",
+            "problem",
+            "a grayscale image and its copy with three equal channels have different logits",
+            advice,
         )
     ]
 

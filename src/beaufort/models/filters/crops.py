@@ -59,7 +59,7 @@ class _Crops:
         if height + 2 * pad < size[0] or width + 2 * pad < size[1]:
             raise ImageValueError(
                 f"images must have at least {size[0] - 2 * pad}×{size[1] - 2 * pad} pixels for views of "
-                f"{size[0]}×{size[1]}, got {height}×{width}; with_filter resizes images"
+                f"{size[0]}×{size[1]}, got {height}×{width}; use with_filter, which resizes images"
             )
         if not pad:
             return images
