@@ -55,7 +55,7 @@ def reproduce(
     natural-shifts and architectures are computed from the tables of the testbed and take only `--output` and
     `--json`: the figures of the natural-shift paper with newer models; and mCE, relative mCE and the distance
     from the line of accuracy of 35 networks, with Tables 1 and 2 of the ImageNet-C paper. For
-    architectures, `--data scores=CSV` adds scores on imagenet-c (`beaufort report --format csv`) to the tables.
+    architectures, `--data scores=CSV` adds scores on imagenet-c (`beaufort report --format csv`).
 
     `--only` selects parts. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. icons-50: style,
     subtype, subtype-released, traditional, traditional-released, shake, shake-subtype, shake-500, others,

@@ -317,7 +317,7 @@ def evaluate(
     )
     chat = [cell.model.spec.name for cell in planned.cells if cell.model.spec.outcomes]
     if planned.options.time and chat:
-        raise OptionError(f"time cannot be used with chat models such as {chat[0]}")
+        raise OptionError(f"time cannot be used, because {chat[0]} is a chat model")
     trackers.start(planned)
     run = _execute(planned, chosen, progress, kept)
     if planned.options.time:
