@@ -146,7 +146,7 @@ def test_a_new_study_runs_as_it_is(tmp_path: Path, digits: Path) -> None:
     ("changes", "message"),
     [
         ({"basis": "plain"}, r"unknown key 'basis'.* 'base'"),
-        ({"base": "plan"}, "base must name the arm .* got 'plan'"),
+        ({"base": "plan"}, "base must be the arm .* got 'plan'"),
         ({"arms__plain": {"recipe": "conv1", "epochs": 3}}, "arm plain: unknown key 'epochs'"),
         ({"arms__plain": {"recipe": "conv9"}}, "unknown recipe 'conv9'"),
         ({"arms__plain": {"recipe": "conv1", "start": "none"}}, "arm plain: unknown arm 'none'"),
