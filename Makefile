@@ -9,7 +9,7 @@ PIP := $(INSTALL) -c constraints-dev.txt
 COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 # One process more than cores, because many tests wait for servers and subprocesses. Tests of a group share expensive
 # fixtures and therefore a process. Compiled tests are kept even where PYTHONDONTWRITEBYTECODE is set.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup --max-worker-restart 0
 
 .PHONY: help demo check test test-all test-newest tests lint types docs bench torture kernels lock package release-check clean
 

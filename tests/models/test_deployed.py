@@ -1,7 +1,14 @@
-"""Files of OpenVINO and LiteRT, quantized ONNX files, and execution providers by name."""
+"""Files of OpenVINO and LiteRT, quantized ONNX files, and execution providers by name.
+
+The native libraries of these runtimes bring thread pools of their own. The tests run in a process without the
+other libraries of the test suite, which `test_runtimes_in_a_process_of_their_own` starts.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +23,20 @@ from tests.models.models_nets import litert_linear, onnx_convolution, onnx_linea
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 INPUT = ["n", 3, 32, 32]
+ALONE = "BEAUFORT_TEST_RUNTIMES"
+in_own_process = pytest.mark.skipif(ALONE not in os.environ, reason="runs in a process of its own")
+
+
+@pytest.mark.skipif(ALONE in os.environ, reason="this is that process")
+def test_runtimes_in_a_process_of_their_own(tmp_path: Path) -> None:
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
+    environment = {**os.environ, ALONE: "1", "PYTEST_ADDOPTS": f"--basetemp={tmp_path / 'own'}"}
+    environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_XDIST")}
+    child = subprocess.run(
+        [sys.executable, *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert " passed" in child.stdout
 
 
 def saved(path: Path, **how: Any) -> Path:
@@ -26,6 +47,7 @@ def saved(path: Path, **how: Any) -> Path:
     return path
 
 
+@in_own_process
 @pytest.mark.parametrize("batch", ["n", 4])
 def test_openvino(tmp_path: Path, photos: NDArray[np.uint8], batch: Any) -> None:
     path = saved(tmp_path / "net.xml", shape=[batch, 3, 32, 32])
@@ -40,6 +62,7 @@ def test_openvino(tmp_path: Path, photos: NDArray[np.uint8], batch: Any) -> None
     np.testing.assert_allclose(half(photos), expected, rtol=0.05, atol=0.05)
 
 
+@in_own_process
 def test_openvino_files_that_do_not_fit(tmp_path: Path) -> None:
     path = saved(tmp_path / "net.xml")
     digest = load_model(str(path)).spec.digest
@@ -59,6 +82,7 @@ def test_openvino_files_that_do_not_fit(tmp_path: Path) -> None:
         load_model(str(tmp_path / "text.xml"))
 
 
+@in_own_process
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("kind", ["float32", "uint8", "int8"])
 def test_litert(tmp_path: Path, photos: NDArray[np.uint8], kind: str, batch: int) -> None:
@@ -80,6 +104,7 @@ def test_litert(tmp_path: Path, photos: NDArray[np.uint8], kind: str, batch: int
     )
 
 
+@in_own_process
 def test_litert_files_that_do_not_fit(tmp_path: Path) -> None:
     path, _ = litert_linear(tmp_path / "net.tflite")
     for options in ({"device": "cuda"}, {"output": "x"}, {"threads": 0}, {"input_size": 64}):
@@ -92,6 +117,7 @@ def test_litert_files_that_do_not_fit(tmp_path: Path) -> None:
         load_model(str(tmp_path / "missing.tflite"))
 
 
+@in_own_process
 def test_quantized_onnx_files(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
     quantization = pytest.importorskip("onnxruntime.quantization")
     path = onnx_convolution(tmp_path / "net.onnx")
@@ -114,6 +140,7 @@ def test_quantized_onnx_files(tmp_path: Path, photos: NDArray[np.uint8]) -> None
     assert "batch" in {one.check for one in check_model(load_model(dynamic))}
 
 
+@in_own_process
 def test_providers_by_name(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
     path = str(onnx_linear(tmp_path / "net.onnx", shape=INPUT))
     model = load_model(path)
@@ -129,6 +156,7 @@ def test_providers_by_name(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
         load_model(path, provider="cpu", device="cpu")
 
 
+@in_own_process
 def test_a_provider_that_is_installed_but_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX Runtime silently runs on the CPU then."""
     onnxruntime = pytest.importorskip("onnxruntime")
